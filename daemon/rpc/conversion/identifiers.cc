@@ -66,9 +66,10 @@ absl::StatusOr<Guid> ParseGuid(absl::string_view text) {
   return Guid(guid);
 }
 
-absl::Status UnknownEnumerator(absl::string_view field, int value) {
+absl::Status UnknownEnumerator(absl::string_view field, int value,
+                               const google::protobuf::EnumDescriptor& type) {
   return absl::InvalidArgumentError(
-      absl::StrCat(field, ": there is no ", value, "; give a value of coppice.v1"));
+      absl::StrCat(field, ": there is no ", value, "; give a value of ", type.full_name()));
 }
 
 std::string JobObject(absl::string_view id) { return absl::StrCat("job:", id); }

@@ -2,6 +2,7 @@
 #ifndef COPPICE_DAEMON_RPC_CONVERSION_IDENTIFIERS_H_
 #define COPPICE_DAEMON_RPC_CONVERSION_IDENTIFIERS_H_
 
+#include <google/protobuf/generated_enum_reflection.h>
 #include <google/protobuf/repeated_ptr_field.h>
 
 #include <algorithm>
@@ -25,7 +26,9 @@ absl::StatusOr<PlacementId> ParsePlacementId(absl::string_view text);
 // 16 hex digits, with or without 0x.
 absl::StatusOr<Guid> ParseGuid(absl::string_view text);
 
-absl::Status UnknownEnumerator(absl::string_view field, int value);  // INVALID_ARGUMENT
+// INVALID_ARGUMENT, which says what there is.
+absl::Status UnknownEnumerator(absl::string_view field, int value,
+                               const google::protobuf::EnumDescriptor& type);
 // Enumerators and the wire's for them, in pairs: the conversion both ways.
 template <class Value, class Wire, size_t kCount>
 Wire WireOf(const std::pair<Value, Wire> (&pairs)[kCount], Value value) {
@@ -42,7 +45,7 @@ absl::StatusOr<std::optional<Value>> ValueOf(const std::pair<Value, Wire> (&pair
   for (const auto& [value, one] : pairs) {
     if (one == wire) return value;
   }
-  return UnknownEnumerator(field, wire);
+  return UnknownEnumerator(field, wire, *google::protobuf::GetEnumDescriptor<Wire>());
 }
 
 // What a call is about, as error details and the deeds name it.

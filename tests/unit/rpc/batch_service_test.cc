@@ -203,10 +203,12 @@ TEST_F(BatchServiceTest, BadRequests) {
   EXPECT_THAT(words(request), HasSubstr("TREE_VIEW_RANK"));
   request = Square();
   request.set_admission(static_cast<v1::BatchAdmission>(9));
-  EXPECT_THAT(words(request), HasSubstr("admission 9"));
+  EXPECT_THAT(words(request),
+              HasSubstr("admission: there is no 9; give a value of coppice.v1.BatchAdmission"));
   request = Square();
   request.set_goal(static_cast<v1::BatchGoal>(9));
-  EXPECT_THAT(words(request), HasSubstr("goal 9"));
+  EXPECT_THAT(words(request),
+              HasSubstr("goal: there is no 9; give a value of coppice.v1.BatchGoal"));
   request = Square({1, 1});
   EXPECT_THAT(words(request), HasSubstr("twice"));
   request = Square();
