@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -141,7 +142,9 @@ void FallBack(const Fabric& fabric, const TreeRequest& request, bool tried_type2
 absl::Status FillAuto(const Snapshot& snapshot, const CostProfile& profile,
                       const TreeRequest& request, const MemberPlaces& places, bool tried_type2,
                       Type2Result&& type2, TreePlan& plan) {
-  absl::StatusOr<Type1Result> type1 = ChooseType1(snapshot, profile, request, places);
+  const double limit_us =
+      type2.best ? type2.best->predicted.total_us : std::numeric_limits<double>::infinity();
+  absl::StatusOr<Type1Result> type1 = ChooseType1(snapshot, profile, request, places, limit_us);
   if (type1.ok() && type2.best) {
     Choose(*snapshot.fabric, *std::move(type1), std::move(type2), plan);
   } else if (type1.ok()) {

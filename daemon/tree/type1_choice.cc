@@ -79,7 +79,7 @@ class Type1Search {
     count_.emplace(snapshot, profile, request, places, bound_->is_exact(), bound_->between_gbps());
   }
 
-  absl::StatusOr<Type1Result> Run() {
+  absl::StatusOr<Type1Result> Run(double limit_us) {
     for (const TreeBuilder builder : kBuilders) {
       if (builder == TreeBuilder::kHierarchical) count_.reset();  // room for what is built now
       if (request_.builder && *request_.builder != builder) continue;
@@ -100,8 +100,17 @@ class Type1Search {
     }
     if (quickest == nullptr)
       return absl::FailedPreconditionError(std::string(route_error_.message()));
+    const bool is_large = request_.members.size() > kMaxRanksContended;
+    if (is_large && !best_ && quickest->least_us > limit_us) {
+      best_.emplace();
+      best_->tree.builder = quickest->builder;
+      best_->tree.width = quickest->width;
+      best_->predicted.total_us = quickest->least_us;
+      ListAlternatives(*quickest);
+      return *std::move(best_);
+    }
     if (quickest->builder != TreeBuilder::kHierarchical &&
-        request_.members.size() > kMaxRanksContended) {  // room for what is evaluated now
+        is_large) {  // room for what is evaluated now
       flat_.reset();
       groups_.reset();
     }
@@ -539,8 +548,9 @@ class Type1Search {
 }  // namespace
 
 absl::StatusOr<Type1Result> ChooseType1(const Snapshot& snapshot, const CostProfile& profile,
-                                        const TreeRequest& request, const MemberPlaces& places) {
-  return Type1Search(snapshot, profile, request, places).Run();
+                                        const TreeRequest& request, const MemberPlaces& places,
+                                        double limit_us) {
+  return Type1Search(snapshot, profile, request, places).Run(limit_us);
 }
 
 }  // namespace coppice

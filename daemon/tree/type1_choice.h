@@ -4,6 +4,7 @@
 #define COPPICE_DAEMON_TREE_TYPE1_CHOICE_H_
 
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,10 +31,15 @@ inline constexpr size_t kMaxRanksForAllHierarchical = 16384;
 // where a width is asked for without a builder. Alternatives: the best other tree of each builder,
 // with its total_us, or, where only a bound was needed to exclude it, "takes at least X us".
 //
+// Who asks has no use for a tree that takes longer than `limit_us`: among more than
+// kMaxRanksContended members one that is known to is not built, and the result has its builder,
+// width and total_us only.
+//
 // RESOURCE_EXHAUSTED: no candidate respects the NICs' degree limit; says which limit would do.
 // FAILED_PRECONDITION: an edge of the tree has no route (names both ends). Others as the builders.
 absl::StatusOr<Type1Result> ChooseType1(const Snapshot& snapshot, const CostProfile& profile,
-                                        const TreeRequest& request, const MemberPlaces& places);
+                                        const TreeRequest& request, const MemberPlaces& places,
+                                        double limit_us = std::numeric_limits<double>::infinity());
 
 }  // namespace coppice
 
