@@ -417,6 +417,26 @@ TEST(Planner, BadRequestsAreRefused) {
   EXPECT_EQ(code(request), absl::StatusCode::kInvalidArgument);
 }
 
+// Above kMaxRanksContended the slower type I tree is not built: what is told of it is the same.
+TEST(Planner, AutoTellsOfTheSlowerTypeIWhatThatTypeAloneTells) {
+  const std::shared_ptr<const Snapshot> snapshot =
+      Snap("model:fat-tree(supernodes=10,leaves=32,spines=16,hosts-per-leaf=16,tops=64)");
+  const std::vector<SwitchCapacity> capacity = Uniform(*snapshot, 16, 256);
+  TreeRequest request = RequestFor(AllEndpoints(*snapshot->fabric));
+  const absl::StatusOr<TreePlan> both = PlanTree(*snapshot, Profile(), capacity, request);
+  ASSERT_TRUE(both.ok()) << both.status();
+  ASSERT_EQ(both->tree.type, TreeType::kTypeII);
+  request.type = TreeType::kTypeI;
+  const absl::StatusOr<TreePlan> one = PlanTree(*snapshot, Profile(), capacity, request);
+  ASSERT_TRUE(one.ok()) << one.status();
+  ASSERT_FALSE(both->alternatives.empty());
+  const Alternative& slower = both->alternatives.front();
+  EXPECT_EQ(slower.builder, one->tree.builder);
+  EXPECT_EQ(slower.width, one->tree.width);
+  EXPECT_DOUBLE_EQ(*slower.total_us, one->predicted.total_us);
+  EXPECT_EQ(both->alternatives.size(), one->alternatives.size() + 1);
+}
+
 TEST(Planner, ARequestedRootIsHonoured) {
   const std::shared_ptr<const Snapshot> snapshot = Snap(kPaperFabric);
   const std::vector<SwitchCapacity> capacity = Uniform(*snapshot, 16, 64);
