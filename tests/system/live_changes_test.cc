@@ -174,36 +174,34 @@ TEST_F(LiveChanges, ACableThatFlapsIsOneEvent) {
   ASSERT_NO_FATAL_FAILURE(ExpectAllRight());
 }
 
-// Two counts are set on the console, some readings apart: the rate is their difference over the
-// time between the two readings, the load that over the capacity. The simulator adds its management
-// packets, of 288 bytes.
+// Two counts are set on the console, each before a reading of its own: the rate is their difference
+// over the time between the two readings, the load that over the capacity. The simulator adds its
+// management packets, of 288 bytes.
 TEST_F(LiveChanges, LoadIsTheRateOfTheCounters) {
   ASSERT_NO_FATAL_FAILURE(Begin({absl::Minutes(5), absl::InfiniteDuration(), absl::Seconds(1)}));
   ASSERT_NO_FATAL_FAILURE(AwaitSettled());
+  gate_->Hold();
+  ASSERT_NO_FATAL_FAILURE(Await("what was read last", [&] { return gate_->IsTaken(); }));
   const std::shared_ptr<const Fabric> fabric = manager_->fabric()->snapshot->fabric;
   const ChannelIndex channel = fabric->switch_channels(SwitchIndex(0))[0].index;
   const SwitchInfo& info = fabric->switch_info(SwitchIndex(0));
-  const uint8_t number = fabric->channel_from_port(channel).value();
+  const PortNum number = fabric->channel_from_port(channel);
   constexpr uint64_t kFirst = 1u << 30, kSecond = kFirst + 20'000'000, kSlack = 288 * 10'000;
-  const auto set = [&](uint64_t count) {
-    Console(absl::StrCat("PerformanceSet \"", info.description, "\"[", number,
-                         "] PortCountersExtended.PortXmitData=", count));
-  };
   PortCounterRecord before, now;
-  const auto look = [&] {
-    const auto ports = manager_->PortCounts(info.guid);
-    if (!ports.ok()) return;
-    for (const PortCounterRecord& port : *ports) {
-      if (port.port != number || port.read == now.read) continue;
-      before = std::exchange(now, port);
-    }
-  };
   for (const uint64_t count : {kFirst, kSecond}) {
-    ASSERT_NO_FATAL_FAILURE(set(count));
-    ASSERT_NO_FATAL_FAILURE(Await("the count", [&] {
-      look();
-      return now.sent_bytes >= 4 * count;
-    }));
+    ASSERT_NO_FATAL_FAILURE(
+        Console(absl::StrCat("PerformanceSet \"", info.description, "\"[", number.value(),
+                             "] PortCountersExtended.PortXmitData=", count)));
+    gate_->Let();
+    ASSERT_NO_FATAL_FAILURE(Await("one reading", [&] { return gate_->IsTaken(); }));
+    const auto ports = manager_->PortCounts(info.guid);
+    ASSERT_TRUE(ports.ok()) << ports.status();
+    const auto port = std::find_if(ports->begin(), ports->end(), [&](const PortCounterRecord& p) {
+      return p.port == number.value();
+    });
+    ASSERT_NE(ports->end(), port);
+    before = std::exchange(now, *port);
+    EXPECT_GE(now.sent_bytes, 4 * count);
     EXPECT_LT(now.sent_bytes, 4 * count + kSlack);
   }
   const double sent = static_cast<double>(now.sent_bytes - before.sent_bytes);
