@@ -372,10 +372,70 @@ TEST_F(ManagerQuotasTest, RanksOfTrees) {
   EXPECT_TRUE(Create(six).ok());
 }
 
+class QuotaLedgerModelTest : public ManagerQuotasTest {
+ protected:
+  // One request of the user, chosen by chance; it may be refused.
+  void Ask(const std::string& user) {
+    switch (random_() % 9) {
+      case 0:
+      case 1: {
+        RegisterJobArgs args = SmallJobOf(user, user == "root");
+        Keep(Register(args), jobs_);
+        break;
+      }
+      case 2:
+      case 3: {
+        if (jobs_.empty()) break;
+        CreateTreeArgs args = TreeOf(jobs_[random_() % jobs_.size()]);
+        if (random_() % 2 == 0) args.type.reset();
+        Keep(Create(args), trees_);
+        break;
+      }
+      case 4:
+        if (!trees_.empty()) (void)Release(Take(trees_));
+        break;
+      case 5:
+        if (!jobs_.empty()) (void)End(Take(jobs_));
+        break;
+      case 6: {
+        CreatePlacementArgs args = Nodes(1 + static_cast<uint32_t>(random_() % 4));
+        args.owner = args.actor.user = user;
+        args.actor.is_administrator = user == "root";
+        Keep(Place(args), placements_);
+        break;
+      }
+      case 7:
+        if (!placements_.empty()) Keep(StartOf(placements_[random_() % placements_.size()]), jobs_);
+        break;
+      case 8:
+        if (!placements_.empty()) (void)ReleaseOf(Take(placements_));
+        break;
+    }
+  }
+
+  std::mt19937_64 random_{TestSeed()};
+
+ private:
+  template <class View, class Id>
+  static void Keep(const absl::StatusOr<View>& view, std::vector<Id>& ids) {
+    if (view.ok()) ids.push_back(view->record->id);
+  }
+  template <class Id>
+  Id Take(std::vector<Id>& from) {
+    const auto one = from.begin() + static_cast<std::ptrdiff_t>(random_() % from.size());
+    const Id id = *one;
+    from.erase(one);
+    return id;
+  }
+
+  std::vector<JobId> jobs_;
+  std::vector<TreeId> trees_;
+  std::vector<PlacementId> placements_;
+};
+
 // Jobs, trees, placements of three users come and go, some refused by the store, some expire, the
 // daemon restarts: the ledger is what the records add up to.
-TEST_F(ManagerQuotasTest, ModelTheLedgerIsARecountOfTheStore) {
-  std::mt19937_64 random(TestSeed());
+TEST_F(QuotaLedgerModelTest, TheLedgerIsARecountOfTheStore) {
   QuotaOptions quotas;
   quotas[Quota::kJobs] = {4};
   quotas[Quota::kTrees] = {6};
@@ -390,71 +450,21 @@ TEST_F(ManagerQuotasTest, ModelTheLedgerIsARecountOfTheStore) {
   };
   boot();
   const std::vector<std::string> users = {"ada", "eve", "root"};
-  std::vector<JobId> jobs;
-  std::vector<TreeId> trees;
-  std::vector<PlacementId> placements;
-  const auto take = [&](auto& from) {
-    const size_t i = random() % from.size();
-    const auto one = from[i];
-    from.erase(from.begin() + static_cast<std::ptrdiff_t>(i));
-    return one;
-  };
   const int rounds = FullTier() ? 4'000 : 400;
   for (int round = 0; round < rounds; ++round) {
-    const std::string& user = users[random() % users.size()];
-    const bool is_root = user == "root";
-    if (random() % 8 == 0) {
+    const std::string& user = users[random_() % users.size()];
+    if (random_() % 8 == 0) {
       store_.RefuseWhere([](const Mutation&) { return absl::UnavailableError("busy"); });
     }
-    switch (random() % 9) {
-      case 0:
-      case 1: {
-        RegisterJobArgs args = SmallJobOf(user, is_root);
-        const absl::StatusOr<JobView> job = Register(args);
-        if (job.ok()) jobs.push_back(job->record->id);
-        break;
-      }
-      case 2:
-      case 3: {
-        if (jobs.empty()) break;
-        CreateTreeArgs args = TreeOf(jobs[random() % jobs.size()]);
-        if (random() % 2 == 0) args.type.reset();
-        const absl::StatusOr<TreeView> tree = Create(args);
-        if (tree.ok()) trees.push_back(tree->record->id);
-        break;
-      }
-      case 4:
-        if (!trees.empty()) (void)Release(take(trees));
-        break;
-      case 5:
-        if (!jobs.empty()) (void)End(take(jobs));
-        break;
-      case 6: {
-        CreatePlacementArgs args = Nodes(1 + static_cast<uint32_t>(random() % 4));
-        args.owner = args.actor.user = user;
-        args.actor.is_administrator = is_root;
-        const absl::StatusOr<PlacementView> view = Place(args);
-        if (view.ok()) placements.push_back(view->record->id);
-        break;
-      }
-      case 7:
-        if (!placements.empty()) {
-          const absl::StatusOr<JobView> job = StartOf(placements[random() % placements.size()]);
-          if (job.ok()) jobs.push_back(job->record->id);
-        }
-        break;
-      case 8:
-        if (!placements.empty()) (void)ReleaseOf(take(placements));
-        break;
-    }
+    Ask(user);
     store_.Obey();
-    if (random() % 40 == 0) {
+    if (random_() % 40 == 0) {
       clock_.Advance(absl::Minutes(6));
       (void)manager_->ExpireLeases();
     }
     Settle();
     Settle();
-    if (random() % 50 == 0) boot();
+    if (random_() % 50 == 0) boot();
     for (const std::string& each : users) ExpectSameAsRecount(each);
     if (HasFailure()) FAIL() << "round " << round;
   }
