@@ -28,33 +28,6 @@ void Grow(std::string& text, size_t most, Write write) {
   text.resize(static_cast<size_t>(end - text.data()));
 }
 
-template <class Number>
-void AppendList(const std::vector<Number>& numbers, std::string& text) {
-  Grow(text, numbers.size() * (kDigits + 1) + 2, [&](char* out) {
-    *out++ = '[';
-    for (Number number : numbers) {
-      out = Put(out, number);
-      *out++ = ',';
-    }
-    if (!numbers.empty()) --out;
-    *out++ = ']';
-    return out;
-  });
-}
-
-template <class Number>
-absl::StatusOr<std::vector<Number>> ParseList(std::string_view text) {
-  std::vector<Number> numbers;
-  numbers.reserve(text.size() / 6);
-  RETURN_IF_ERROR(JsonReader(text).List([&](JsonReader& in) {
-    Number number = 0;
-    if (!in.Number(number)) return false;
-    numbers.push_back(number);
-    return true;
-  }));
-  return numbers;
-}
-
 constexpr unsigned char kFirstPlain = 0x20;  // control characters below are written as \u00XX
 
 }  // namespace
@@ -125,17 +98,22 @@ void AppendText(std::string_view text, std::string& out) {
   out += '"';
 }
 
-void AppendNumbers(const std::vector<int64_t>& numbers, std::string& text) {
-  AppendList(numbers, text);
+template <class Number>
+void AppendNumbers(const std::vector<Number>& numbers, std::string& text) {
+  Grow(text, numbers.size() * (kDigits + 1) + 2, [&](char* out) {
+    *out++ = '[';
+    for (const Number number : numbers) {
+      out = Put(out, number);
+      *out++ = ',';
+    }
+    if (!numbers.empty()) --out;
+    *out++ = ']';
+    return out;
+  });
 }
-
-void AppendNumbers(const std::vector<uint64_t>& numbers, std::string& text) {
-  AppendList(numbers, text);
-}
-
-void AppendNumbers(const std::vector<uint32_t>& numbers, std::string& text) {
-  AppendList(numbers, text);
-}
+template void AppendNumbers(const std::vector<int64_t>& numbers, std::string& text);
+template void AppendNumbers(const std::vector<uint64_t>& numbers, std::string& text);
+template void AppendNumbers(const std::vector<uint32_t>& numbers, std::string& text);
 
 void AppendGuids(absl::Span<const Guid> guids, std::string& text) {
   static constexpr char kHex[] = "0123456789abcdef";
@@ -175,17 +153,17 @@ void AppendTreeNodes(const TreeRecord& tree, std::string& text) {
   });
 }
 
-absl::StatusOr<std::vector<int64_t>> ParseSigned(std::string_view text) {
-  return ParseList<int64_t>(text);
+template <class Number>
+absl::StatusOr<std::vector<Number>> ParseNumbers(std::string_view text) {
+  std::vector<Number> numbers;
+  numbers.reserve(text.size() / 6);
+  RETURN_IF_ERROR(
+      JsonReader(text).List([&](JsonReader& in) { return in.Number(numbers.emplace_back()); }));
+  return numbers;
 }
-
-absl::StatusOr<std::vector<uint64_t>> ParseUnsigned(std::string_view text) {
-  return ParseList<uint64_t>(text);
-}
-
-absl::StatusOr<std::vector<uint32_t>> ParseWords(std::string_view text) {
-  return ParseList<uint32_t>(text);
-}
+template absl::StatusOr<std::vector<int64_t>> ParseNumbers(std::string_view text);
+template absl::StatusOr<std::vector<uint64_t>> ParseNumbers(std::string_view text);
+template absl::StatusOr<std::vector<uint32_t>> ParseNumbers(std::string_view text);
 
 absl::StatusOr<std::vector<Guid>> ParseGuids(std::string_view text) {
   std::vector<Guid> guids;

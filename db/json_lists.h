@@ -82,27 +82,22 @@ class JsonReader final {
 // "a \"b\"", in quotes, appended to `out`.
 void AppendText(std::string_view text, std::string& out);
 
-// "[1,2,3]", appended to `text`.
-void AppendNumbers(const std::vector<int64_t>& numbers, std::string& text);
-void AppendNumbers(const std::vector<uint64_t>& numbers, std::string& text);
-void AppendNumbers(const std::vector<uint32_t>& numbers, std::string& text);
+// "[1,2,3]", appended to `text`: int64_t, uint64_t or uint32_t.
+template <class Number>
+void AppendNumbers(const std::vector<Number>& numbers, std::string& text);
 // ["0002c9030010a001",...]
 void AppendGuids(absl::Span<const Guid> guids, std::string& text);
 // One [rank,parent,links up,links down] per node; the rank of a switch is -1.
 void AppendTreeNodes(const TreeRecord& tree, std::string& text);
+// ["n1","a \"b\""]
+void AppendTexts(const std::vector<std::string>& texts, std::string& text);
 
 // The inverses.
-absl::StatusOr<std::vector<int64_t>> ParseSigned(std::string_view text);
-absl::StatusOr<std::vector<uint64_t>> ParseUnsigned(std::string_view text);
-absl::StatusOr<std::vector<uint32_t>> ParseWords(std::string_view text);
+template <class Number>
+absl::StatusOr<std::vector<Number>> ParseNumbers(std::string_view text);
 absl::StatusOr<std::vector<Guid>> ParseGuids(std::string_view text);
 // Fills ranks, parents and edge_links_*. DATA_LOSS also if a rank follows a switch.
 absl::Status ParseTreeNodes(std::string_view text, TreeRecord& tree);
-
-// ["n1","a \"b\""], appended to `text`.
-void AppendTexts(const std::vector<std::string>& texts, std::string& text);
-
-// The inverse.
 absl::StatusOr<std::vector<std::string>> ParseTexts(std::string_view text);
 
 }  // namespace coppice

@@ -3,6 +3,7 @@
 #ifndef COPPICE_DB_RECORD_CHECK_H_
 #define COPPICE_DB_RECORD_CHECK_H_
 
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -15,8 +16,7 @@ absl::Status CheckShape(const Mutation& mutation);
 // 0, 1, 2 for "info", "warning", "error"; -1 for anything else.
 int SeverityRank(std::string_view severity);
 
-// The link with its ends in order.
-LinkRecord Ordered(LinkRecord link);
+std::string PortName(Guid node, uint8_t port);  // "port 0002c9020040b0e0/7"
 
 }  // namespace coppice
 

@@ -1,100 +1,79 @@
-#include "db/sqlite_events.h"
-
+// What happened: events, and the account of deeds.
+//
+// Events are added at one end of a table and dropped from the other. The database numbers them, so
+// that no id is given twice, even after the last event was dropped; ids rise in the order of
+// commits.
 #include <algorithm>
+#include <array>
+#include <deque>
 #include <limits>
 #include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/fair_level.h"
 #include "daemon/base/status_macros.h"
-#include "db/record_check.h"
-#include "db/refusals.h"
+#include "db/sqlite_tables.h"
 
 namespace coppice {
 namespace {
 
-// Parameters 3 to 7 of every list; what leads it is parameter 8. Terms with a + use no index.
-constexpr char kFilter[] = R"sql(
-    +time_ns >= ?3 AND +time_ns < ?4 AND substr(kind, 1, length(?5)) = ?5
-    AND instr('info   warningerror', severity) >= instr('info   warningerror', ?6)
-    ORDER BY id LIMIT ?7)sql";
-
-std::string List(absl::string_view source, absl::string_view leading) {
-  return absl::StrCat("SELECT id, time_ns, severity, kind, object, message, actor FROM event ",
-                      source, " WHERE id > ?1 AND id <= ?2 AND ", leading, kFilter);
-}
+constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
+constexpr char kNewestEvent[] = "SELECT seq FROM sqlite_sequence WHERE name = 'event'";
 
 // Beyond what a stored time can be: before every event, after every event.
 int64_t Nanoseconds(absl::Time time) {
   if (time == absl::InfinitePast()) return std::numeric_limits<int64_t>::min();
-  if (time == absl::InfiniteFuture()) return std::numeric_limits<int64_t>::max();
+  if (time == absl::InfiniteFuture()) return kHighest;
   return absl::ToUnixNanos(time);
 }
 
 }  // namespace
 
-EventWriter::EventWriter(SqliteConnection& connection)
-    : insert_(connection, R"sql(
-      INSERT INTO event (id, time_ns, severity, kind, object, message, actor)
-      VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?))sql"),
-      list_oldest_(connection, "SELECT id, time_ns FROM event ORDER BY id LIMIT ?"),
-      oldest_(connection, "SELECT id FROM event ORDER BY id LIMIT 1"),
-      newest_(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'event'"),
-      delete_(connection, "DELETE FROM event WHERE id <= ?") {}
-
-absl::Status EventWriter::Apply(const AppendEvents& append) {
+absl::Status Apply(SqliteConnection& db, const AppendEvents& append) {
   for (const EventRecord& event : append.events) {
-    absl::Status status = insert_.Run(event.id, event.time, event.severity, event.kind,
-                                      event.object, event.message, event.actor);
-    if (absl::IsInternal(status) && event.id != 0) return EventIdTaken(event.id);
+    absl::Status status = db.Sql(R"sql(
+      INSERT INTO event (id, time_ns, severity, kind, object, message, actor)
+      VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?))sql")
+                              .Run(event.id, event.time, event.severity, event.kind, event.object,
+                                   event.message, event.actor);
+    if (absl::IsInternal(status) && event.id != 0) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("event ", event.id, " exists: leave the id 0 to have one assigned"));
+    }
     RETURN_IF_ERROR(status);
   }
-  if (append.events.empty() || append.keep == INT64_MAX) return absl::OkStatus();
-  return DropBeyond(append.keep, 2 * static_cast<int64_t>(append.events.size()));
+  if (append.events.empty() || append.keep == kHighest) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int64_t newest, db.Sql(kNewestEvent).Number());
+  ASSIGN_OR_RETURN(const int64_t oldest,
+                   db.Sql("SELECT id FROM event ORDER BY id LIMIT 1").Number());
+  if (oldest == 0 || oldest > newest - append.keep) return absl::OkStatus();
+  const int64_t most = 2 * static_cast<int64_t>(append.events.size());
+  return db.Sql("DELETE FROM event WHERE id <= ?")
+      .Run(std::min(newest - append.keep, oldest + most - 1));
 }
 
-absl::Status EventWriter::DropBeyond(int64_t keep, int64_t most) {
-  ASSIGN_OR_RETURN(const int64_t newest, newest_.Number());
-  ASSIGN_OR_RETURN(const int64_t oldest, oldest_.Number());
-  if (oldest == 0 || oldest > newest - keep) return absl::OkStatus();
-  return delete_.Run(std::min(newest - keep, oldest + most - 1));
-}
-
-absl::Status EventWriter::Apply(const PruneEvents& prune) {
-  ASSIGN_OR_RETURN(const int64_t newest, newest_.Number());
+absl::Status Apply(SqliteConnection& db, const PruneEvents& prune) {
+  ASSIGN_OR_RETURN(const int64_t newest, db.Sql(kNewestEvent).Number());
   int64_t last = 0;
-  list_oldest_.Bind(prune.rows);
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, list_oldest_.Step());
-    if (!row) break;
-    const int64_t id = list_oldest_.Integer(0);
-    if (id > newest - prune.keep && list_oldest_.TimeAt(1) >= prune.before) break;
-    last = id;
-  }
-  list_oldest_.Reset();
-  return last > 0 ? delete_.Run(last) : absl::OkStatus();
+  RETURN_IF_ERROR(db.Sql("SELECT id, time_ns FROM event ORDER BY id LIMIT ?")
+                      .Bind(prune.rows)
+                      .ForEach([&](const Statement& row) {
+                        const bool goes =
+                            row.Integer(0) <= newest - prune.keep || row.TimeAt(1) < prune.before;
+                        if (goes) last = row.Integer(0);
+                        return goes;
+                      }));
+  return last > 0 ? db.Sql("DELETE FROM event WHERE id <= ?").Run(last) : absl::OkStatus();
 }
-
-EventReader::EventReader(SqliteConnection& connection)
-    : by_id_(connection, List("NOT INDEXED", "")),
-      of_object_(connection, List("INDEXED BY event_by_object", "object = ?8 AND ")),
-      of_concern_(connection, List("INDEXED BY event_of_concern", "severity <> 'info' AND ")),
-      of_kind_(connection, List("INDEXED BY event_by_kind", "kind = ?8 AND ")),
-      next_kind_(connection, "SELECT min(kind) FROM event WHERE kind > ?"),
-      ids_in_time_(connection, R"sql(
-      SELECT min(id), max(id) FROM event INDEXED BY event_by_time
-      WHERE time_ns >= ? AND time_ns < ?)sql"),
-      newer_in_time_(connection, R"sql(
-      SELECT max(id) FROM event NOT INDEXED
-      WHERE id > ? AND +time_ns >= ? AND +time_ns < ?)sql"),
-      kept_(connection, R"sql(
-      SELECT min(id), (SELECT seq FROM sqlite_sequence WHERE name = 'event') FROM event)sql") {}
 
 absl::StatusOr<EventReader::Ids> EventReader::FindIds(const EventFilter& filter) {
-  Ids ids{filter.after_id, std::numeric_limits<int64_t>::max()};
+  Ids ids{filter.after_id, kHighest};
   const bool is_first = filter.after_id <= 0;
   const bool has_end = filter.end != absl::InfiniteFuture();
   // Later pages begin where the list goes on, and a list without a start at the first event.
@@ -104,49 +83,59 @@ absl::StatusOr<EventReader::Ids> EventReader::FindIds(const EventFilter& filter)
     ids.last = held_.last;
     return ids;
   }
-  ASSIGN_OR_RETURN(const EventRange kept, Kept());
-  RETURN_IF_ERROR(  // an aggregate: always one row
-      ids_in_time_.Step(Nanoseconds(filter.start), Nanoseconds(filter.end)).status());
-  const bool has_any = !ids_in_time_.IsNull(0);
-  if (has_any) ids.after = std::max(ids.after, ids_in_time_.Integer(0) - 1);
-  ids.last = has_any ? ids_in_time_.Integer(1) : 0;
-  ids_in_time_.Reset();
+  ASSIGN_OR_RETURN(const EventRange kept, ReadEventRange(db_));
+  Statement& in_time = db_.Sql(R"sql(
+      SELECT min(id), max(id) FROM event INDEXED BY event_by_time
+      WHERE time_ns >= ? AND time_ns < ?)sql");
+  in_time.Bind(Nanoseconds(filter.start), Nanoseconds(filter.end));
+  RETURN_IF_ERROR(in_time.ForEach([&ids](const Statement& row) {
+    if (!row.IsNull(0)) ids.after = std::max(ids.after, row.Integer(0) - 1);
+    ids.last = row.Integer(1);  // NULL is 0
+  }));
   held_ = {filter.start, filter.end, ids.last, kept.newest};
   return ids;
 }
 
 absl::Status EventReader::BringUpToDate() {
-  ASSIGN_OR_RETURN(const EventRange kept, Kept());
-  ASSIGN_OR_RETURN(const int64_t last, newer_in_time_.Number(held_.newest, Nanoseconds(held_.start),
-                                                             Nanoseconds(held_.end)));
+  ASSIGN_OR_RETURN(const EventRange kept, ReadEventRange(db_));
+  Statement& newer = db_.Sql(R"sql(
+      SELECT max(id) FROM event NOT INDEXED
+      WHERE id > ? AND +time_ns >= ? AND +time_ns < ?)sql");
+  ASSIGN_OR_RETURN(const int64_t last,
+                   newer.Number(held_.newest, Nanoseconds(held_.start), Nanoseconds(held_.end)));
   held_.last = std::max(held_.last, last);
   held_.newest = kept.newest;
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::string>> EventReader::KindsWith(const std::string& prefix) {
-  std::vector<std::string> kinds;
   // The prefix itself may be a kind, and min(kind) > asks for what comes after it.
-  std::string last = prefix;
-  kinds.push_back(prefix);
+  std::vector<std::string> kinds = {prefix};
   for (;;) {
-    ASSIGN_OR_RETURN(const bool row, next_kind_.Step(last));
-    const bool is_more = row && !next_kind_.IsNull(0);
-    std::string next = is_more ? std::string(next_kind_.Text(0)) : "";
-    next_kind_.Reset();
-    if (!is_more || !absl::StartsWith(next, prefix)) return kinds;
-    kinds.push_back(next);
-    last = std::move(next);
+    std::string next;
+    RETURN_IF_ERROR(db_.Sql("SELECT min(kind) FROM event WHERE kind > ?")
+                        .Bind(kinds.back())
+                        .ForEach([&next](const Statement& row) { row.Read(next); }));
+    if (next.empty() || !absl::StartsWith(next, prefix)) return kinds;
+    kinds.push_back(std::move(next));
   }
 }
 
-absl::Status EventReader::Append(Statement& statement, const EventFilter& filter, const Ids& ids,
-                                 const std::string* leading, std::vector<EventRecord>& found) {
+absl::Status EventReader::Append(const char* index, const char* condition,
+                                 const std::string& leading, const EventFilter& filter,
+                                 const Ids& ids, std::vector<EventRecord>& found) {
+  // Terms with a + use no index.
+  Statement& list =
+      db_.Sql(absl::StrCat("SELECT id, time_ns, severity, kind, object, message, actor FROM event ",
+                           index, " WHERE id > ?1 AND id <= ?2 AND ", condition, R"sql(
+    +time_ns >= ?3 AND +time_ns < ?4 AND substr(kind, 1, length(?5)) = ?5
+    AND instr('info   warningerror', severity) >= instr('info   warningerror', ?6)
+    ORDER BY id LIMIT ?7)sql"));
   const std::string severity = filter.min_severity.empty() ? "info" : filter.min_severity;
-  statement.Bind(ids.after, ids.last, Nanoseconds(filter.start), Nanoseconds(filter.end),
-                 filter.kind_prefix, severity, filter.limit);
-  if (leading != nullptr) statement.Bind(*leading);
-  return statement.ForEach([&](const Statement& row) {
+  list.Bind(ids.after, ids.last, Nanoseconds(filter.start), Nanoseconds(filter.end),
+            filter.kind_prefix, severity, filter.limit);
+  if (!leading.empty()) list.Bind(leading);
+  return list.ForEach([&](const Statement& row) {
     EventRecord& event = found.emplace_back();
     row.Read(event.id, event.time, event.severity, event.kind, event.object, event.message,
              event.actor);
@@ -157,17 +146,20 @@ absl::StatusOr<std::vector<EventRecord>> EventReader::Find(const EventFilter& fi
   RETURN_IF_ERROR(CheckFilter(filter));
   ASSIGN_OR_RETURN(const Ids ids, FindIds(filter));
   std::vector<EventRecord> found;
+  const auto append = [&](const char* index, const char* condition, const std::string& leading) {
+    return Append(index, condition, leading, filter, ids, found);
+  };
   const bool is_of_concern = !filter.min_severity.empty() && filter.min_severity != "info";
   if (!filter.object.empty()) {
-    RETURN_IF_ERROR(Append(of_object_, filter, ids, &filter.object, found));
+    RETURN_IF_ERROR(append("INDEXED BY event_by_object", "object = ?8 AND ", filter.object));
   } else if (is_of_concern) {
-    RETURN_IF_ERROR(Append(of_concern_, filter, ids, nullptr, found));
+    RETURN_IF_ERROR(append("INDEXED BY event_of_concern", "severity <> 'info' AND ", ""));
   } else if (filter.kind_prefix.empty()) {
-    RETURN_IF_ERROR(Append(by_id_, filter, ids, nullptr, found));
+    RETURN_IF_ERROR(append("NOT INDEXED", "", ""));
   } else {
     ASSIGN_OR_RETURN(const std::vector<std::string> kinds, KindsWith(filter.kind_prefix));
     for (const std::string& kind : kinds) {
-      RETURN_IF_ERROR(Append(of_kind_, filter, ids, &kind, found));
+      RETURN_IF_ERROR(append("INDEXED BY event_by_kind", "kind = ?8 AND ", kind));
     }
     std::sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.id < b.id; });
     if (found.size() > filter.limit) found.resize(filter.limit);
@@ -175,18 +167,22 @@ absl::StatusOr<std::vector<EventRecord>> EventReader::Find(const EventFilter& fi
   return found;
 }
 
-absl::StatusOr<EventRange> EventReader::Kept() {
-  RETURN_IF_ERROR(kept_.Step().status());  // an aggregate: always one row
+absl::StatusOr<EventRange> ReadEventRange(SqliteConnection& db) {
   EventRange range;
-  range.newest = kept_.IsNull(1) ? 0 : kept_.Integer(1);
-  range.oldest = kept_.IsNull(0) ? range.newest + 1 : kept_.Integer(0);
-  kept_.Reset();
+  RETURN_IF_ERROR(db.Sql(R"sql(
+      SELECT min(id), (SELECT seq FROM sqlite_sequence WHERE name = 'event') FROM event)sql")
+                      .ForEach([&range](const Statement& row) {
+                        range.newest = row.Integer(1);  // NULL is 0
+                        range.oldest = row.IsNull(0) ? range.newest + 1 : row.Integer(0);
+                      }));
   return range;
 }
 
+// --- The account of deeds ---
+
 namespace {
 
-constexpr char kEventColumns[] =
+constexpr char kDeedColumns[] =
     "SELECT id, time_ns, share, caller, user, origin, method, object, outcome, count, first_ns";
 
 // From a row of these columns.
@@ -198,6 +194,57 @@ void ReadDeed(const Statement& row, DeedRecord& deed) {
 }
 
 }  // namespace
+
+// Which deeds are kept, and which go when others come: the rule of event_records.h. Knows whose
+// rows they are and when, not what they say.
+//
+//   new row --> its kind has too many: the oldest of the kind become one
+//           --> its share is full: those of an age go for good; then every kind of more than N rows
+//               is folded to N of them, for the greatest N that makes room; then, if it is full of
+//               single rows, callers with more than N rows lose the oldest, in the same way
+class KeptDeeds {
+ public:
+  // What a new row does to others, to be done in this order.
+  struct Changes {
+    struct Folded {
+      int64_t id;
+      uint32_t count;
+      absl::Time first;
+    };
+    std::vector<Folded> folded;  // rows that stand for others of their kind from now on
+    std::vector<int64_t> gone;
+  };
+
+  // Ids rise from call to call. O(1), but for every kMaxFree-th row of a full share.
+  void Enter(const DeedRecord& deed, const DeedLimits& limits, Changes& changes);
+  int64_t last() const { return last_; }
+
+ private:
+  // A full share is cleared for so many rows at once.
+  static constexpr int64_t kMaxFree = 1024;
+  struct Row {
+    int64_t id;
+    absl::Time time, first;
+    uint32_t count;
+    size_t caller;  // a hash of the name
+  };
+  using Rows = std::deque<Row>;
+  struct Share {
+    absl::flat_hash_map<std::string, Rows> kinds;  // user, method and outcome; none is empty
+    int64_t count = 0;
+  };
+
+  static int64_t SizeOf(const Rows& rows) { return static_cast<int64_t>(rows.size()); }
+  // The oldest become one, so that `left` rows are left.
+  static void Fold(Share& share, Rows& rows, int64_t left, Changes& changes);
+  static void MakeRoom(Share& share, const DeedLimits& limits, absl::Time now, Changes& changes);
+  static void DropOld(Share& share, absl::Time before, Changes& changes);
+  // Every kind has one row.
+  static void DropSingle(Share& share, int64_t most, Changes& changes);
+
+  std::array<Share, 4> shares_;  // [DeedShare]
+  int64_t last_ = 0;
+};
 
 void KeptDeeds::Enter(const DeedRecord& deed, const DeedLimits& limits, Changes& changes) {
   last_ = std::max(last_, deed.id);
@@ -267,22 +314,19 @@ void KeptDeeds::DropSingle(Share& share, int64_t most, Changes& changes) {
   }
 }
 
-DeedWriter::DeedWriter(SqliteConnection& connection)
-    : insert_(connection, "INSERT INTO deed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-      fold_(connection, "UPDATE deed SET count = ?, first_ns = ? WHERE id = ?"),
-      delete_(connection, "DELETE FROM deed WHERE id = ?"),
-      list_(connection, absl::StrCat(kEventColumns, " FROM deed ORDER BY id")) {}
+DeedWriter::DeedWriter(SqliteConnection& db) : db_(db) {}
+DeedWriter::~DeedWriter() = default;
 
 absl::Status DeedWriter::ReadKept() {
-  KeptDeeds kept;
-  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-  const DeedLimits all{kAll / 2, kAll, absl::InfiniteDuration()};
+  auto kept = std::make_unique<KeptDeeds>();
+  const DeedLimits all{kHighest / 2, kHighest, absl::InfiniteDuration()};
   KeptDeeds::Changes none;
-  RETURN_IF_ERROR(list_.ForEach([&](const Statement& row) {
-    DeedRecord deed;
-    ReadDeed(row, deed);
-    kept.Enter(deed, all, none);
-  }));
+  RETURN_IF_ERROR(db_.Sql(absl::StrCat(kDeedColumns, " FROM deed ORDER BY id"))
+                      .ForEach([&](const Statement& row) {
+                        DeedRecord deed;
+                        ReadDeed(row, deed);
+                        kept->Enter(deed, all, none);
+                      }));
   kept_ = std::move(kept);
   return absl::OkStatus();
 }
@@ -293,35 +337,42 @@ absl::Status DeedWriter::Apply(const AppendDeeds& append) {
 }
 
 absl::Status DeedWriter::Append(const DeedRecord& deed, const DeedLimits& limits) {
-  if (!kept_.has_value()) RETURN_IF_ERROR(ReadKept());
+  if (kept_ == nullptr) RETURN_IF_ERROR(ReadKept());
   changed_ = true;
   DeedRecord entered = deed;
   entered.id = kept_->last() + 1;
   entered.first = std::min(deed.first, deed.time);
-  changes_.folded.clear();
-  changes_.gone.clear();
-  kept_->Enter(entered, limits, changes_);
-  RETURN_IF_ERROR(insert_.Run(entered.id, deed.time, static_cast<int64_t>(deed.share), deed.caller,
-                              deed.user, deed.origin, deed.method, deed.object, deed.outcome,
-                              deed.count, entered.first));
-  for (const KeptDeeds::Changes::Folded& folded : changes_.folded) {
-    RETURN_IF_ERROR(fold_.Run(folded.count, folded.first, folded.id));
+  KeptDeeds::Changes changes;
+  kept_->Enter(entered, limits, changes);
+  RETURN_IF_ERROR(db_.Sql("INSERT INTO deed VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+                      .Run(entered.id, deed.time, static_cast<int64_t>(deed.share), deed.caller,
+                           deed.user, deed.origin, deed.method, deed.object, deed.outcome,
+                           deed.count, entered.first));
+  for (const KeptDeeds::Changes::Folded& folded : changes.folded) {
+    RETURN_IF_ERROR(db_.Sql("UPDATE deed SET count = ?, first_ns = ? WHERE id = ?")
+                        .Run(folded.count, folded.first, folded.id));
   }
-  for (const int64_t old : changes_.gone) RETURN_IF_ERROR(delete_.Run(old));
+  for (const int64_t old : changes.gone) {
+    RETURN_IF_ERROR(db_.Sql("DELETE FROM deed WHERE id = ?").Run(old));
+  }
   return absl::OkStatus();
 }
 
-DeedReader::DeedReader(SqliteConnection& connection)
-    : find_(connection, absl::StrCat(kEventColumns, R"sql( FROM deed
+void DeedWriter::RolledBack() {
+  if (changed_) kept_.reset();
+  changed_ = false;
+}
+
+absl::StatusOr<std::vector<DeedRecord>> FindDeeds(SqliteConnection& db, const DeedFilter& filter) {
+  const DeedShare first = filter.only_denials ? DeedShare::kDenial : DeedShare::kUser;
+  return db
+      .Sql(absl::StrCat(kDeedColumns, R"sql( FROM deed
       WHERE id > ?1 AND (?2 = '' OR user = ?2 OR caller = ?2)
         AND substr(method, 1, length(?3)) = ?3 AND time_ns >= ?4 AND share >= ?5
-      ORDER BY id LIMIT ?6)sql")) {}
-
-absl::StatusOr<std::vector<DeedRecord>> DeedReader::Find(const DeedFilter& filter) {
-  const DeedShare first = filter.only_denials ? DeedShare::kDenial : DeedShare::kUser;
-  find_.Bind(filter.after_id, filter.user, filter.method_prefix, Nanoseconds(filter.start),
-             static_cast<int64_t>(first), filter.limit);
-  return find_.List<DeedRecord>(ReadDeed);
+      ORDER BY id LIMIT ?6)sql"))
+      .Bind(filter.after_id, filter.user, filter.method_prefix, Nanoseconds(filter.start),
+            static_cast<int64_t>(first), filter.limit)
+      .List<DeedRecord>(ReadDeed);
 }
 
 }  // namespace coppice

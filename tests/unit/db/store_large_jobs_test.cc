@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "db/sqlite_connection.h"
-#include "db/sqlite_jobs.h"
+#include "db/sqlite_tables.h"
 #include "db/sqlite_schema.h"
 #include "tests/support/tier.h"
 #include "tests/unit/db/raw_database.h"
