@@ -18,6 +18,9 @@ using EndpointNames = absl::flat_hash_map<uint64_t, std::string>;
 
 void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames& names);
 
+// "-": it has none.
+std::string WidthText(uint32_t width);
+
 // Type, size, predicted times, the switches that serve and the reason: six lines at most.
 void PrintTreeSummary(std::ostream& out, const v1::Tree& tree, const SwitchNames& names);
 // The tree drawn from its root, one node a line, runs of leaf ranks joined: "ranks 0-15".

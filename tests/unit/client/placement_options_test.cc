@@ -1,5 +1,5 @@
 // Weights of a placement's cost as they are typed.
-#include "client/cli/placement_options.h"
+#include "client/cli/words.h"
 
 #include <string>
 
