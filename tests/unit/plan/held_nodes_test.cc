@@ -1,6 +1,6 @@
 // The text behind coppice-plan --held: who holds which nodes, and that no text at all does worse
 // than an error that names file and line.
-#include "daemon/plan/held_nodes.h"
+#include "daemon/plan/offline_daemon.h"
 
 #include <random>
 #include <string>
