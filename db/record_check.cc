@@ -1,5 +1,3 @@
-#include "db/record_check.h"
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -11,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "daemon/base/status_macros.h"
+#include "db/sqlite_tables.h"
 
 namespace coppice {
 namespace {
@@ -38,6 +37,13 @@ bool Storable(absl::Time time) { return time != absl::InfinitePast(); }
 bool IsMoment(absl::Time time) { return Storable(time) && time != absl::InfiniteFuture(); }
 bool IsLength(absl::Duration length) {
   return length >= absl::ZeroDuration() && length != absl::InfiniteDuration();
+}
+
+// 0, 1, 2 for "info", "warning", "error"; -1 for anything else.
+int SeverityRank(absl::string_view severity) {
+  if (severity == "info") return 0;
+  if (severity == "warning") return 1;
+  return severity == "error" ? 2 : -1;
 }
 
 absl::Status CheckTreeLists(const TreeRecord& tree, const std::string& name) {
@@ -289,12 +295,6 @@ absl::Status Check(const AppendDeeds& append) {
 
 absl::Status CheckShape(const Mutation& mutation) {
   return std::visit([](const auto& what) { return Check(what); }, mutation);
-}
-
-int SeverityRank(std::string_view severity) {
-  if (severity == "info") return 0;
-  if (severity == "warning") return 1;
-  return severity == "error" ? 2 : -1;
 }
 
 absl::Status CheckFilter(const EventFilter& filter) {

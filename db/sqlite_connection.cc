@@ -3,8 +3,6 @@
 #include <errno.h>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "daemon/base/status_macros.h"
 
 namespace coppice {
 namespace {

@@ -113,7 +113,6 @@ class Statement {
     (ReadOne(column++, fields), ...);
   }
   int64_t Integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
-  uint32_t Word(int column) const { return static_cast<uint32_t>(Integer(column)); }
   // Valid until the next Step or Reset.
   std::string_view Text(int column) const;
   std::string_view Bytes(int column) const;
@@ -123,8 +122,6 @@ class Statement {
   Guid GuidAt(int column) const { return Guid(static_cast<uint64_t>(Integer(column))); }
   absl::Time TimeAt(int column) const { return absl::FromUnixNanos(Integer(column)); }
 
-  // Rows that the last statement of the connection has changed.
-  int64_t changes() const;
   // `damage` of a row, with the database's name and its own: "job 7".
   absl::Status Damaged(const absl::Status& damage, const std::string& row) const;
 
@@ -208,6 +205,7 @@ class SqliteConnection {
   // Frees the pages that it has in memory and that no transaction needs.
   void ReleaseMemory() { sqlite3_db_release_memory(database_.get()); }
 
+  // Rows that the last statement has changed.
   int64_t changes() const { return sqlite3_changes64(database_.get()); }
   bool in_transaction() const { return sqlite3_get_autocommit(database_.get()) == 0; }
   bool read_only() const { return sqlite3_db_readonly(database_.get(), "main") == 1; }
@@ -234,8 +232,6 @@ class SqliteConnection {
   absl::Status storage_failure_;
   absl::flat_hash_map<std::string, std::unique_ptr<Statement>> statements_;
 };
-
-inline int64_t Statement::changes() const { return connection_->changes(); }
 
 }  // namespace coppice
 

@@ -3,16 +3,11 @@
 // Events are added at one end of a table and dropped from the other. The database numbers them, so
 // that no id is given twice, even after the last event was dropped; ids rise in the order of
 // commits.
-#include <algorithm>
 #include <array>
 #include <deque>
 #include <limits>
 #include <map>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -31,6 +26,17 @@ int64_t Nanoseconds(absl::Time time) {
   if (time == absl::InfinitePast()) return std::numeric_limits<int64_t>::min();
   if (time == absl::InfiniteFuture()) return kHighest;
   return absl::ToUnixNanos(time);
+}
+
+constexpr char kDeedColumns[] =
+    "SELECT id, time_ns, share, caller, user, origin, method, object, outcome, count, first_ns";
+
+// From a row of these columns.
+void ReadDeed(const Statement& row, DeedRecord& deed) {
+  int64_t share = 0;
+  row.Read(deed.id, deed.time, share, deed.caller, deed.user, deed.origin, deed.method, deed.object,
+           deed.outcome, deed.count, deed.first);
+  deed.share = static_cast<DeedShare>(share);
 }
 
 }  // namespace
@@ -180,21 +186,6 @@ absl::StatusOr<EventRange> ReadEventRange(SqliteConnection& db) {
 
 // --- The account of deeds ---
 
-namespace {
-
-constexpr char kDeedColumns[] =
-    "SELECT id, time_ns, share, caller, user, origin, method, object, outcome, count, first_ns";
-
-// From a row of these columns.
-void ReadDeed(const Statement& row, DeedRecord& deed) {
-  int64_t share = 0;
-  row.Read(deed.id, deed.time, share, deed.caller, deed.user, deed.origin, deed.method, deed.object,
-           deed.outcome, deed.count, deed.first);
-  deed.share = static_cast<DeedShare>(share);
-}
-
-}  // namespace
-
 // Which deeds are kept, and which go when others come: the rule of event_records.h. Knows whose
 // rows they are and when, not what they say.
 //
@@ -216,7 +207,17 @@ class KeptDeeds {
   };
 
   // Ids rise from call to call. O(1), but for every kMaxFree-th row of a full share.
-  void Enter(const DeedRecord& deed, const DeedLimits& limits, Changes& changes);
+  void Enter(const DeedRecord& deed, const DeedLimits& limits, Changes& changes) {
+    last_ = std::max(last_, deed.id);
+    Share& share = shares_[static_cast<size_t>(deed.share) % shares_.size()];
+    Rows& rows = share.kinds[absl::StrCat(deed.user, "\n", deed.method, "\n", deed.outcome)];
+    rows.push_back({deed.id, deed.time, deed.first, deed.count, absl::HashOf(deed.caller)});
+    ++share.count;
+    const int64_t singly = limits.singly;
+    if (SizeOf(rows) > singly + singly / 32) Fold(share, rows, singly, changes);
+    if (share.count > limits.per_share) MakeRoom(share, limits, deed.time, changes);
+  }
+
   int64_t last() const { return last_; }
 
  private:
@@ -236,83 +237,67 @@ class KeptDeeds {
 
   static int64_t SizeOf(const Rows& rows) { return static_cast<int64_t>(rows.size()); }
   // The oldest become one, so that `left` rows are left.
-  static void Fold(Share& share, Rows& rows, int64_t left, Changes& changes);
-  static void MakeRoom(Share& share, const DeedLimits& limits, absl::Time now, Changes& changes);
-  static void DropOld(Share& share, absl::Time before, Changes& changes);
+  static void Fold(Share& share, Rows& rows, int64_t left, Changes& changes) {
+    const auto last = rows.begin() + (SizeOf(rows) - left);
+    uint64_t count = last->count;
+    for (auto row = rows.begin(); row != last; ++row) {
+      count += row->count;
+      last->first = std::min(last->first, row->first);
+      changes.gone.push_back(row->id);
+    }
+    last->count =
+        static_cast<uint32_t>(std::min<uint64_t>(count, std::numeric_limits<uint32_t>::max()));
+    share.count -= last - rows.begin();
+    rows.erase(rows.begin(), last);
+    changes.folded.push_back({rows.front().id, rows.front().count, rows.front().first});
+  }
+
+  static void MakeRoom(Share& share, const DeedLimits& limits, absl::Time now, Changes& changes) {
+    DropOld(share, now - limits.age, changes);
+    if (share.count <= limits.per_share) return;
+    const int64_t most = limits.per_share - std::min(kMaxFree, limits.per_share / 64);
+    std::vector<int64_t> sizes;
+    for (const auto& [kind, rows] : share.kinds) sizes.push_back(SizeOf(rows));
+    const int64_t level = FairLevel(sizes, most, 1);
+    for (auto& [kind, rows] : share.kinds) {
+      if (SizeOf(rows) > level) Fold(share, rows, level, changes);
+    }
+    if (share.count > limits.per_share) DropSingle(share, most, changes);
+  }
+
+  static void DropOld(Share& share, absl::Time before, Changes& changes) {
+    for (auto kind = share.kinds.begin(); kind != share.kinds.end();) {
+      Rows& rows = kind->second;
+      for (; !rows.empty() && rows.front().time < before; rows.pop_front(), --share.count) {
+        changes.gone.push_back(rows.front().id);
+      }
+      const auto here = kind++;
+      if (rows.empty()) share.kinds.erase(here);
+    }
+  }
+
   // Every kind has one row.
-  static void DropSingle(Share& share, int64_t most, Changes& changes);
+  static void DropSingle(Share& share, int64_t most, Changes& changes) {
+    std::map<size_t, std::vector<std::pair<int64_t, std::string>>> callers;  // ids and kinds
+    for (const auto& [kind, rows] : share.kinds) {
+      callers[rows.front().caller].emplace_back(rows.front().id, kind);
+    }
+    std::vector<int64_t> sizes;
+    for (const auto& [caller, rows] : callers) sizes.push_back(static_cast<int64_t>(rows.size()));
+    const int64_t level = FairLevel(sizes, most);
+    for (auto& [caller, rows] : callers) {
+      std::sort(rows.begin(), rows.end());
+      const int64_t surplus = static_cast<int64_t>(rows.size()) - level;
+      for (int64_t i = 0; i < surplus; ++i, --share.count) {
+        changes.gone.push_back(rows[static_cast<size_t>(i)].first);
+        share.kinds.erase(rows[static_cast<size_t>(i)].second);
+      }
+    }
+  }
 
   std::array<Share, 4> shares_;  // [DeedShare]
   int64_t last_ = 0;
 };
-
-void KeptDeeds::Enter(const DeedRecord& deed, const DeedLimits& limits, Changes& changes) {
-  last_ = std::max(last_, deed.id);
-  Share& share = shares_[static_cast<size_t>(deed.share) % shares_.size()];
-  Rows& rows = share.kinds[absl::StrCat(deed.user, "\n", deed.method, "\n", deed.outcome)];
-  rows.push_back({deed.id, deed.time, deed.first, deed.count, absl::HashOf(deed.caller)});
-  ++share.count;
-  const int64_t singly = limits.singly;
-  if (SizeOf(rows) > singly + singly / 32) Fold(share, rows, singly, changes);
-  if (share.count > limits.per_share) MakeRoom(share, limits, deed.time, changes);
-}
-
-void KeptDeeds::Fold(Share& share, Rows& rows, int64_t left, Changes& changes) {
-  const auto last = rows.begin() + (SizeOf(rows) - left);
-  uint64_t count = last->count;
-  for (auto row = rows.begin(); row != last; ++row) {
-    count += row->count;
-    last->first = std::min(last->first, row->first);
-    changes.gone.push_back(row->id);
-  }
-  last->count =
-      static_cast<uint32_t>(std::min<uint64_t>(count, std::numeric_limits<uint32_t>::max()));
-  share.count -= last - rows.begin();
-  rows.erase(rows.begin(), last);
-  changes.folded.push_back({rows.front().id, rows.front().count, rows.front().first});
-}
-
-void KeptDeeds::MakeRoom(Share& share, const DeedLimits& limits, absl::Time now, Changes& changes) {
-  DropOld(share, now - limits.age, changes);
-  if (share.count <= limits.per_share) return;
-  const int64_t most = limits.per_share - std::min(kMaxFree, limits.per_share / 64);
-  std::vector<int64_t> sizes;
-  for (const auto& [kind, rows] : share.kinds) sizes.push_back(SizeOf(rows));
-  const int64_t level = FairLevel(sizes, most, 1);
-  for (auto& [kind, rows] : share.kinds) {
-    if (SizeOf(rows) > level) Fold(share, rows, level, changes);
-  }
-  if (share.count > limits.per_share) DropSingle(share, most, changes);
-}
-
-void KeptDeeds::DropOld(Share& share, absl::Time before, Changes& changes) {
-  for (auto kind = share.kinds.begin(); kind != share.kinds.end();) {
-    Rows& rows = kind->second;
-    for (; !rows.empty() && rows.front().time < before; rows.pop_front(), --share.count) {
-      changes.gone.push_back(rows.front().id);
-    }
-    const auto here = kind++;
-    if (rows.empty()) share.kinds.erase(here);
-  }
-}
-
-void KeptDeeds::DropSingle(Share& share, int64_t most, Changes& changes) {
-  std::map<size_t, std::vector<std::pair<int64_t, std::string>>> callers;  // ids and kinds
-  for (const auto& [kind, rows] : share.kinds) {
-    callers[rows.front().caller].emplace_back(rows.front().id, kind);
-  }
-  std::vector<int64_t> sizes;
-  for (const auto& [caller, rows] : callers) sizes.push_back(static_cast<int64_t>(rows.size()));
-  const int64_t level = FairLevel(sizes, most);
-  for (auto& [caller, rows] : callers) {
-    std::sort(rows.begin(), rows.end());
-    const int64_t surplus = static_cast<int64_t>(rows.size()) - level;
-    for (int64_t i = 0; i < surplus; ++i, --share.count) {
-      changes.gone.push_back(rows[static_cast<size_t>(i)].first);
-      share.kinds.erase(rows[static_cast<size_t>(i)].second);
-    }
-  }
-}
 
 DeedWriter::DeedWriter(SqliteConnection& db) : db_(db) {}
 DeedWriter::~DeedWriter() = default;

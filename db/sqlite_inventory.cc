@@ -3,10 +3,7 @@
 //
 // Rows of the inventory appear once, with first_seen, and are touched by every sweep that sees
 // them, with last_seen; nothing is deleted.
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"

@@ -1,13 +1,8 @@
 // Jobs, and their ranks in slices (sqlite_tables.h).
-#include <algorithm>
 #include <iterator>
 #include <set>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "daemon/base/status_macros.h"
@@ -29,80 +24,6 @@ int64_t BytesOfRanks(size_t ranks) {
   return ranks == 0 ? 0 : kBytesOfRank * static_cast<int64_t>(ranks) + 1;
 }
 
-}  // namespace
-
-// Of which ended jobs the lists of ranks are kept: those that ended last, within a bound of bytes
-// for each owner and one for all, where whoever has the most loses first.
-class KeptRanks {
- public:
-  void Enter(const std::string& owner, absl::Time ended, JobId id, int64_t bytes);
-  void Leave(const std::string& owner, absl::Time ended, JobId id, int64_t bytes);
-  // The jobs whose lists go, out of here already. At most kMaxAtOnce older ones of the owner, then
-  // the list that came last, if there is still no room: so the bound always holds for the owner.
-  std::vector<JobId> TakeSurplus(const std::string& owner, const KeptRankBytes& limits);
-
- private:
-  static constexpr size_t kMaxAtOnce = 64;
-  using Row = std::tuple<absl::Time, JobId, int64_t>;
-  struct Owner {
-    std::set<Row> rows;
-    int64_t bytes = 0;
-  };
-  using Owners = absl::flat_hash_map<std::string, Owner>;
-
-  // To `most` bytes; below 0: by one row.
-  void Shrink(Owners::iterator owner, int64_t most, std::vector<JobId>& gone);
-
-  Owners owners_;
-  int64_t all_ = 0;
-};
-
-void KeptRanks::Enter(const std::string& owner, absl::Time ended, JobId id, int64_t bytes) {
-  if (bytes == 0) return;
-  Owner& of = owners_[owner];
-  of.rows.insert({ended, id, bytes});
-  of.bytes += bytes;
-  all_ += bytes;
-}
-
-void KeptRanks::Leave(const std::string& owner, absl::Time ended, JobId id, int64_t bytes) {
-  const auto found = owners_.find(owner);
-  if (found == owners_.end() || found->second.rows.erase({ended, id, bytes}) == 0) return;
-  found->second.bytes -= bytes;
-  all_ -= bytes;
-  if (found->second.rows.empty()) owners_.erase(found);
-}
-
-std::vector<JobId> KeptRanks::TakeSurplus(const std::string& owner, const KeptRankBytes& limits) {
-  std::vector<JobId> gone;
-  const auto own = owners_.find(owner);
-  if (own != owners_.end()) Shrink(own, limits.per_owner, gone);
-  while (all_ > limits.all && gone.size() < 2 * kMaxAtOnce) {
-    Shrink(std::max_element(
-               owners_.begin(), owners_.end(),
-               [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; }),
-           -1, gone);
-  }
-  return gone;
-}
-
-void KeptRanks::Shrink(Owners::iterator owner, int64_t most, std::vector<JobId>& gone) {
-  Owner& of = owner->second;
-  for (size_t n = 0; !of.rows.empty() && (most < 0 ? n < 1 : of.bytes > most); ++n) {
-    const auto row = n < kMaxAtOnce ? of.rows.begin() : std::prev(of.rows.end());
-    gone.push_back(std::get<1>(*row));
-    of.bytes -= std::get<2>(*row);
-    all_ -= std::get<2>(*row);
-    of.rows.erase(row);
-  }
-  if (of.rows.empty()) owners_.erase(owner);
-}
-
-JobWriter::JobWriter(SqliteConnection& db) : db_(db) {}
-JobWriter::~JobWriter() = default;
-
-namespace {
-
 absl::Status CheckJobIdFree(SqliteConnection& db, JobId id) {
   ASSIGN_OR_RETURN(const int64_t taken, db.Sql("SELECT id FROM job WHERE id = ?").Number(id));
   if (taken == 0) return absl::OkStatus();
@@ -122,7 +43,109 @@ absl::Status ExplainJob(SqliteConnection& db, const JobRecord& job, absl::Status
       "request id \"", job.request_id, "\" belongs to job ", holder, ": use a new request id"));
 }
 
+constexpr char kFindEnded[] = R"sql(
+    SELECT owner, ended_ns, kept_bytes FROM job WHERE id = ? AND ended_ns IS NOT NULL)sql";
+
+// DATA_LOSS: they are not `count` ranks as the writer makes them.
+absl::Status ReadRanks(SqliteConnection& db, JobId job, size_t count, std::vector<Guid>& ranks) {
+  ranks.reserve(std::min<size_t>(count, 1 << 20));  // of a damaged row it may be anything
+  Statement& slices =
+      db.Sql("SELECT first_rank, endpoints FROM job_ranks WHERE job_id = ? ORDER BY first_rank");
+  absl::Status damage;
+  RETURN_IF_ERROR(slices.Bind(job).ForEach([&](const Statement& row) {
+    const absl::StatusOr<std::vector<Guid>> slice = ParseGuids(row.Text(1));
+    damage = slice.status();
+    if (damage.ok() && row.Integer(0) != static_cast<int64_t>(ranks.size())) {
+      damage = absl::DataLossError(absl::StrCat("ranks from ", ranks.size(), " on are missing"));
+    }
+    if (damage.ok()) ranks.insert(ranks.end(), slice->begin(), slice->end());
+    return damage.ok();
+  }));
+  if (damage.ok() && ranks.size() != count) {
+    damage = absl::DataLossError(absl::StrCat(ranks.size(), " ranks where there were ", count));
+  }
+  return damage.ok() ? damage
+                     : slices.Damaged(damage, absl::StrCat("endpoints of job ", job.value()));
+}
+
+// DATA_LOSS names the row.
+absl::StatusOr<std::vector<JobRecord>> ListJobs(SqliteConnection& db, Statement& list) {
+  return list.List<JobRecord>([&](const Statement& row, JobRecord& job) {
+    int64_t bytes = 0;
+    std::string state;
+    row.Read(job.id, job.request_id, job.request_fingerprint, job.name, job.owner, bytes, job.lease,
+             state, job.created, job.ended, job.by_administrator, job.placed_nodes,
+             job.dropped_ranks);
+    job.state = ValueOf<JobState>(kJobStates, state);
+    return ReadRanks(db, job.id, static_cast<uint32_t>(bytes / kBytesOfRank), job.endpoints);
+  });
+}
+
 }  // namespace
+
+// Of which ended jobs the lists of ranks are kept: those that ended last, within a bound of bytes
+// for each owner and one for all, where whoever has the most loses first.
+class KeptRanks {
+ public:
+  void Enter(const std::string& owner, absl::Time ended, JobId id, int64_t bytes) {
+    if (bytes == 0) return;
+    Owner& of = owners_[owner];
+    of.rows.insert({ended, id, bytes});
+    of.bytes += bytes;
+    all_ += bytes;
+  }
+
+  void Leave(const std::string& owner, absl::Time ended, JobId id, int64_t bytes) {
+    const auto found = owners_.find(owner);
+    if (found == owners_.end() || found->second.rows.erase({ended, id, bytes}) == 0) return;
+    found->second.bytes -= bytes;
+    all_ -= bytes;
+    if (found->second.rows.empty()) owners_.erase(found);
+  }
+
+  // The jobs whose lists go, out of here already. At most kMaxAtOnce older ones of the owner, then
+  // the list that came last, if there is still no room: so the bound always holds for the owner.
+  std::vector<JobId> TakeSurplus(const std::string& owner, const KeptRankBytes& limits) {
+    std::vector<JobId> gone;
+    const auto own = owners_.find(owner);
+    if (own != owners_.end()) Shrink(own, limits.per_owner, gone);
+    while (all_ > limits.all && gone.size() < 2 * kMaxAtOnce) {
+      Shrink(std::max_element(
+                 owners_.begin(), owners_.end(),
+                 [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; }),
+             -1, gone);
+    }
+    return gone;
+  }
+
+ private:
+  static constexpr size_t kMaxAtOnce = 64;
+  using Row = std::tuple<absl::Time, JobId, int64_t>;
+  struct Owner {
+    std::set<Row> rows;
+    int64_t bytes = 0;
+  };
+  using Owners = absl::flat_hash_map<std::string, Owner>;
+
+  // To `most` bytes; below 0: by one row.
+  void Shrink(Owners::iterator owner, int64_t most, std::vector<JobId>& gone) {
+    Owner& of = owner->second;
+    for (size_t n = 0; !of.rows.empty() && (most < 0 ? n < 1 : of.bytes > most); ++n) {
+      const auto row = n < kMaxAtOnce ? of.rows.begin() : std::prev(of.rows.end());
+      gone.push_back(std::get<1>(*row));
+      of.bytes -= std::get<2>(*row);
+      all_ -= std::get<2>(*row);
+      of.rows.erase(row);
+    }
+    if (of.rows.empty()) owners_.erase(owner);
+  }
+
+  Owners owners_;
+  int64_t all_ = 0;
+};
+
+JobWriter::JobWriter(SqliteConnection& db) : db_(db) {}
+JobWriter::~JobWriter() = default;
 
 absl::Status JobWriter::PutAhead(const JobRecord& job, size_t slice) {
   if (slice == 0) RETURN_IF_ERROR(CheckJobIdFree(db_, job.id));
@@ -188,13 +211,6 @@ absl::Status JobWriter::ReadKeptRanks() {
   return absl::OkStatus();
 }
 
-namespace {
-
-constexpr char kFindEnded[] = R"sql(
-    SELECT owner, ended_ns, kept_bytes FROM job WHERE id = ? AND ended_ns IS NOT NULL)sql";
-
-}  // namespace
-
 absl::Status JobWriter::DropSurplusRanks(const EndJob& end) {
   const bool was_read = kept_ranks_ != nullptr;
   ranks_changed_ = true;
@@ -217,15 +233,14 @@ absl::Status JobWriter::DropSurplusRanks(const EndJob& end) {
 
 absl::Status JobWriter::Apply(const PruneJobs& prune) {
   const std::string of_owner = prune.owner.has_value() ? " AND owner = ?1" : "";
+  const std::string owner = prune.owner.value_or("");
   Statement& count =
       db_.Sql(absl::StrCat("SELECT count(*) FROM job WHERE ended_ns IS NOT NULL", of_owner));
   Statement& list = db_.Sql(absl::StrCat("SELECT id, ended_ns FROM job WHERE ended_ns IS NOT NULL",
                                          of_owner, " ORDER BY ended_ns, id LIMIT ?"));
-  if (prune.owner.has_value()) {
-    count.Bind(*prune.owner);
-    list.Bind(*prune.owner);
-  }
+  if (prune.owner.has_value()) count.Bind(owner);
   ASSIGN_OR_RETURN(const int64_t ended, count.Number());
+  if (prune.owner.has_value()) list.Bind(owner);
   ASSIGN_OR_RETURN(const auto jobs,
                    FindSurplus(list.Bind(prune.rows), ended - prune.keep, prune.before));
   for (const int64_t job : jobs) RETURN_IF_ERROR(Delete(job));
@@ -254,45 +269,6 @@ void JobWriter::RolledBack() {
   if (ranks_changed_) kept_ranks_.reset();
   ranks_changed_ = false;
 }
-
-namespace {
-
-// DATA_LOSS: they are not `count` ranks as the writer makes them.
-absl::Status ReadRanks(SqliteConnection& db, JobId job, size_t count, std::vector<Guid>& ranks) {
-  ranks.reserve(std::min<size_t>(count, 1 << 20));  // of a damaged row it may be anything
-  Statement& slices =
-      db.Sql("SELECT first_rank, endpoints FROM job_ranks WHERE job_id = ? ORDER BY first_rank");
-  absl::Status damage;
-  RETURN_IF_ERROR(slices.Bind(job).ForEach([&](const Statement& row) {
-    const absl::StatusOr<std::vector<Guid>> slice = ParseGuids(row.Text(1));
-    damage = slice.status();
-    if (damage.ok() && row.Integer(0) != static_cast<int64_t>(ranks.size())) {
-      damage = absl::DataLossError(absl::StrCat("ranks from ", ranks.size(), " on are missing"));
-    }
-    if (damage.ok()) ranks.insert(ranks.end(), slice->begin(), slice->end());
-    return damage.ok();
-  }));
-  if (damage.ok() && ranks.size() != count) {
-    damage = absl::DataLossError(absl::StrCat(ranks.size(), " ranks where there were ", count));
-  }
-  return damage.ok() ? damage
-                     : slices.Damaged(damage, absl::StrCat("endpoints of job ", job.value()));
-}
-
-// DATA_LOSS names the row.
-absl::StatusOr<std::vector<JobRecord>> ListJobs(SqliteConnection& db, Statement& list) {
-  return list.List<JobRecord>([&](const Statement& row, JobRecord& job) {
-    int64_t bytes = 0;
-    std::string state;
-    row.Read(job.id, job.request_id, job.request_fingerprint, job.name, job.owner, bytes, job.lease,
-             state, job.created, job.ended, job.by_administrator, job.placed_nodes,
-             job.dropped_ranks);
-    job.state = ValueOf<JobState>(kJobStates, state);
-    return ReadRanks(db, job.id, static_cast<uint32_t>(bytes / kBytesOfRank), job.endpoints);
-  });
-}
-
-}  // namespace
 
 absl::Status LoadJobs(SqliteConnection& db, StoredState& state) {
   ASSIGN_OR_RETURN(

@@ -2,16 +2,11 @@
 //
 // A history row's key is slot * 2^24 + the port's number, so that rows of new slots are appended
 // and those of old ones go from the other end, whose pages are used again.
-#include <algorithm>
 #include <cmath>
 #include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "db/record_check.h"
 #include "db/sqlite_tables.h"
 
 namespace coppice {
@@ -128,6 +123,74 @@ absl::Status Close(SqliteConnection& db, const HistorySlot& slot) {
       .Run(static_cast<int>(slot.resolution), slot.slot, slot.start, slot.length);
 }
 
+// The highest slot that goes; 0: none does.
+absl::StatusOr<int64_t> LastToDrop(SqliteConnection& db, HistoryResolution resolution) {
+  const HistoryLimit limit = LimitOf(resolution);
+  absl::Duration kept;
+  int64_t slots = 0, last = 0;
+  RETURN_IF_ERROR(
+      db.Sql("SELECT slot, length_ns FROM history_slot WHERE resolution = ? ORDER BY slot DESC")
+          .Bind(static_cast<int>(resolution))
+          .ForEach([&](const Statement& row) {
+            if (slots == limit.slots || kept >= limit.length) last = row.Integer(0);
+            kept += absl::Nanoseconds(row.Integer(1));
+            ++slots;
+            return last == 0;
+          }));
+  return last;
+}
+
+// Returns how many went.
+absl::StatusOr<int64_t> DropRows(SqliteConnection& db, HistoryResolution resolution, int64_t most) {
+  const int place = static_cast<int>(resolution);
+  ASSIGN_OR_RETURN(const int64_t last, LastToDrop(db, resolution));
+  if (last > 0) {
+    RETURN_IF_ERROR(
+        db.Sql("DELETE FROM history_slot WHERE resolution = ? AND slot <= ?").Run(place, last));
+  }
+  ASSIGN_OR_RETURN(const int64_t first,
+                   db.Sql("SELECT min(slot) FROM history_slot WHERE resolution = ?").Number(place));
+  const char* const table = TableOf(resolution);
+  RETURN_IF_ERROR(db.Sql(absl::StrCat("DELETE FROM ", table, " WHERE id IN (SELECT id FROM ", table,
+                                      " WHERE id < ? ORDER BY id LIMIT ?)"))
+                      .Run(first << kHistoryPortBits, most));
+  return db.changes();
+}
+
+// What is known of each slot that was asked for, of the port of that number.
+absl::StatusOr<std::vector<HistoryPoint>> ListPoints(SqliteConnection& db,
+                                                     const HistoryQuery& query, int64_t port) {
+  Statement& find =
+      db.Sql(absl::StrCat("SELECT length_ms, sent_bytes, received_bytes, peak_sent_per_second, "
+                          "peak_received_per_second, errors FROM ",
+                          TableOf(query.resolution), " WHERE id = ?"));
+  Statement& slots = db.Sql(
+      "SELECT slot, start_ns, length_ns FROM history_slot WHERE resolution = ? ORDER BY slot");
+  std::vector<HistoryPoint> points;
+  slots.Bind(static_cast<int>(query.resolution));
+  absl::Status read = slots.ForEach([&](const Statement& at) -> absl::Status {
+    const HistorySlot slot{query.resolution, at.Integer(0), at.TimeAt(1),
+                           absl::Nanoseconds(at.Integer(2))};
+    if (slot.start < query.start || slot.start >= query.end) return absl::OkStatus();
+    std::optional<HistoryRow> found;
+    find.Bind((slot.slot << kHistoryPortBits) + port);
+    RETURN_IF_ERROR(find.ForEach([&found](const Statement& row) {
+      HistoryRow& moved = found.emplace();
+      int64_t length_ms = 0;
+      row.Read(length_ms, moved.sent_bytes, moved.received_bytes);
+      moved.length = absl::Milliseconds(length_ms);
+      moved.peak_sent_per_second = PeakAt(row, 3, moved.sent_bytes, length_ms);
+      moved.peak_received_per_second = PeakAt(row, 4, moved.received_bytes, length_ms);
+      moved.errors = static_cast<uint64_t>(row.Integer(5));
+    }));
+    const auto point = PointOf(slot, found ? &*found : nullptr);
+    if (point) points.push_back(*point);
+    return absl::OkStatus();
+  });
+  if (!read.ok()) return read;
+  return points;
+}
+
 }  // namespace
 
 absl::Status CounterWriter::ReadPorts() {
@@ -199,44 +262,6 @@ absl::Status CounterWriter::PutPart(const HistoryPart& part) {
   return absl::OkStatus();
 }
 
-namespace {
-
-// The highest slot that goes; 0: none does.
-absl::StatusOr<int64_t> LastToDrop(SqliteConnection& db, HistoryResolution resolution) {
-  const HistoryLimit limit = LimitOf(resolution);
-  absl::Duration kept;
-  int64_t slots = 0, last = 0;
-  RETURN_IF_ERROR(
-      db.Sql("SELECT slot, length_ns FROM history_slot WHERE resolution = ? ORDER BY slot DESC")
-          .Bind(static_cast<int>(resolution))
-          .ForEach([&](const Statement& row) {
-            if (slots == limit.slots || kept >= limit.length) last = row.Integer(0);
-            kept += absl::Nanoseconds(row.Integer(1));
-            ++slots;
-            return last == 0;
-          }));
-  return last;
-}
-
-// Returns how many went.
-absl::StatusOr<int64_t> DropRows(SqliteConnection& db, HistoryResolution resolution, int64_t most) {
-  const int place = static_cast<int>(resolution);
-  ASSIGN_OR_RETURN(const int64_t last, LastToDrop(db, resolution));
-  if (last > 0) {
-    RETURN_IF_ERROR(
-        db.Sql("DELETE FROM history_slot WHERE resolution = ? AND slot <= ?").Run(place, last));
-  }
-  ASSIGN_OR_RETURN(const int64_t first,
-                   db.Sql("SELECT min(slot) FROM history_slot WHERE resolution = ?").Number(place));
-  const char* const table = TableOf(resolution);
-  RETURN_IF_ERROR(db.Sql(absl::StrCat("DELETE FROM ", table, " WHERE id IN (SELECT id FROM ", table,
-                                      " WHERE id < ? ORDER BY id LIMIT ?)"))
-                      .Run(first << kHistoryPortBits, most));
-  return db.changes();
-}
-
-}  // namespace
-
 absl::Status Apply(SqliteConnection& db, const PruneHistory& prune) {
   int64_t most = prune.rows;
   for (const HistoryResolution resolution : kHistoryResolutions) {
@@ -285,44 +310,6 @@ absl::StatusOr<std::vector<PortCounterRecord>> ReadCounters(SqliteConnection& db
         }
       });
 }
-
-namespace {
-
-// What is known of each slot that was asked for, of the port of that number.
-absl::StatusOr<std::vector<HistoryPoint>> ListPoints(SqliteConnection& db,
-                                                     const HistoryQuery& query, int64_t port) {
-  Statement& find =
-      db.Sql(absl::StrCat("SELECT length_ms, sent_bytes, received_bytes, peak_sent_per_second, "
-                          "peak_received_per_second, errors FROM ",
-                          TableOf(query.resolution), " WHERE id = ?"));
-  Statement& slots = db.Sql(
-      "SELECT slot, start_ns, length_ns FROM history_slot WHERE resolution = ? ORDER BY slot");
-  std::vector<HistoryPoint> points;
-  slots.Bind(static_cast<int>(query.resolution));
-  absl::Status read = slots.ForEach([&](const Statement& at) -> absl::Status {
-    const HistorySlot slot{query.resolution, at.Integer(0), at.TimeAt(1),
-                           absl::Nanoseconds(at.Integer(2))};
-    if (slot.start < query.start || slot.start >= query.end) return absl::OkStatus();
-    std::optional<HistoryRow> found;
-    find.Bind((slot.slot << kHistoryPortBits) + port);
-    RETURN_IF_ERROR(find.ForEach([&found](const Statement& row) {
-      HistoryRow& moved = found.emplace();
-      int64_t length_ms = 0;
-      row.Read(length_ms, moved.sent_bytes, moved.received_bytes);
-      moved.length = absl::Milliseconds(length_ms);
-      moved.peak_sent_per_second = PeakAt(row, 3, moved.sent_bytes, length_ms);
-      moved.peak_received_per_second = PeakAt(row, 4, moved.received_bytes, length_ms);
-      moved.errors = static_cast<uint64_t>(row.Integer(5));
-    }));
-    const auto point = PointOf(slot, found ? &*found : nullptr);
-    if (point) points.push_back(*point);
-    return absl::OkStatus();
-  });
-  if (!read.ok()) return read;
-  return points;
-}
-
-}  // namespace
 
 absl::StatusOr<std::vector<HistoryPoint>> ReadHistory(SqliteConnection& db,
                                                       const HistoryQuery& query) {

@@ -1,7 +1,4 @@
 // Placements, orders of jobs' ranks, and communication patterns.
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
@@ -94,6 +91,23 @@ absl::Status EndHeld(SqliteConnection& db, PlacementId id, PlacementState state,
   if (db.changes() > 0) return absl::OkStatus();
   return absl::NotFoundError(
       absl::StrCat("no held placement ", id.value(), ": it was never made or is over"));
+}
+
+// ALREADY_EXISTS: there is a pattern of that number.
+absl::Status CheckPatternIdFree(SqliteConnection& db, int64_t id) {
+  ASSIGN_OR_RETURN(const int64_t taken, db.Sql("SELECT 1 FROM pattern WHERE id = ?").Number(id));
+  if (taken == 0) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat("pattern ", id, " exists; take an id above all that were ever given"));
+}
+
+absl::Status DropPatternOf(SqliteConnection& db, const std::string& name, const std::string& owner,
+                           bool by_administrator) {
+  if (by_administrator) {
+    return db.Sql("DELETE FROM pattern WHERE name = ? AND by_administrator = 1").Run(name);
+  }
+  return db.Sql("DELETE FROM pattern WHERE name = ? AND owner = ? AND by_administrator = 0")
+      .Run(name, owner);
 }
 
 }  // namespace
@@ -211,27 +225,6 @@ absl::StatusOr<OrderRecord> ReadOrder(SqliteConnection& db, JobId job) {
 }
 
 // --- Communication patterns ---
-
-namespace {
-
-// ALREADY_EXISTS: there is a pattern of that number.
-absl::Status CheckPatternIdFree(SqliteConnection& db, int64_t id) {
-  ASSIGN_OR_RETURN(const int64_t taken, db.Sql("SELECT 1 FROM pattern WHERE id = ?").Number(id));
-  if (taken == 0) return absl::OkStatus();
-  return absl::AlreadyExistsError(
-      absl::StrCat("pattern ", id, " exists; take an id above all that were ever given"));
-}
-
-absl::Status DropPatternOf(SqliteConnection& db, const std::string& name, const std::string& owner,
-                           bool by_administrator) {
-  if (by_administrator) {
-    return db.Sql("DELETE FROM pattern WHERE name = ? AND by_administrator = 1").Run(name);
-  }
-  return db.Sql("DELETE FROM pattern WHERE name = ? AND owner = ? AND by_administrator = 0")
-      .Run(name, owner);
-}
-
-}  // namespace
 
 absl::Status Apply(SqliteConnection& db, const PutPatternPart& put) {
   RETURN_IF_ERROR(CheckPatternIdFree(db, put.pattern));

@@ -1,28 +1,30 @@
 #include "db/sqlite_store.h"
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
 #include <filesystem>
+#include <functional>
 #include <future>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <system_error>
-#include <utility>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "daemon/base/status_macros.h"
 #include "db/database_files.h"
-#include "db/group_writer.h"
-#include "db/sqlite_connection.h"
 #include "db/sqlite_schema.h"
 #include "db/sqlite_tables.h"
 
 namespace coppice {
 namespace {
 
-// secure_delete is on in Debian's SQLite and would rewrite every released tree. The log is copied
-// into the database after kLogPages: hot pages are copied once rather than at each of the default
-// 1,000. A log that has become longer is cut when it begins anew. SQLite's cache of pages stays as
-// it is, 2 MB: it keeps what a flood of trees has filled.
+// secure_delete is on in Debian's SQLite and would rewrite every released tree. SQLite's cache of
+// pages stays as it is, 2 MB: it keeps what a flood of trees has filled.
 constexpr int64_t kLogPages = kLogBytes / 4096;
 constexpr char kWriterSettings[] = R"sql(
     PRAGMA synchronous = FULL;
@@ -82,9 +84,139 @@ absl::StatusOr<std::unique_ptr<SqliteConnection>> OpenReader(const std::string& 
   return reader;
 }
 
+// One thread that makes mutations durable in groups: while one group is being committed the next
+// one gathers, so that many callers share one flush of the disk.
+//
+//   waiting   a b c | d e | f g h
+//   long            |     |          X1 X2 X3, Y1 Y2
+//   groups  [a b c X1] [d e X2] [f g h X3] [Y1] ...
+//
+// A mutation may take several steps: it lines up with its like, and each group has one step of the
+// first of them. So nobody waits for more than a step.
+//
+// std::mutex rather than absl::Mutex: ThreadSanitizer sees through the former only, since the
+// system's Abseil is not instrumented.
+struct PendingMutation {
+  Mutation mutation;
+  Store::Done done;
+  size_t steps = 1;     // that it takes, one in a group
+  size_t step = 0;      // the one that this group has; those before it are durable
+  absl::Status status;  // set by the commit function
+
+  bool is_unfinished() const { return status.ok() && step + 1 < steps; }
+};
+
+class GroupWriter {
+ public:
+  // Applies a group in order and sets every status; runs on the writer's thread. OK: the group was
+  // committed; else why it was not.
+  using Commit = std::function<absl::Status(absl::Span<PendingMutation>)>;
+
+  explicit GroupWriter(Commit commit) : commit_(std::move(commit)), thread_([this] { Run(); }) {}
+  // Commits and answers everything that waits, then ends the thread.
+  ~GroupWriter() {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+  // Never blocks on a commit. `steps`: at least 1; it is answered after the last, or the first that
+  // fails. Thread-safe.
+  void Submit(Mutation mutation, Store::Done done, size_t steps) {
+    bool was_empty;
+    {
+      std::lock_guard lock(mutex_);
+      was_empty = queue_.empty();
+      ++statistics_.queued;
+      queue_.push_back({std::move(mutation), std::move(done), steps, 0, absl::OkStatus()});
+    }
+    if (was_empty) wake_.notify_one();
+  }
+
+  // Without the size of the database, which only the store knows. Thread-safe.
+  StoreStatistics Statistics() const {
+    std::lock_guard lock(mutex_);
+    return statistics_;
+  }
+
+ private:
+  // Bounds how long the first of a group waits for the last.
+  static constexpr size_t kMaxGroup = 1024;
+
+  void CommitAndCount(absl::Span<PendingMutation> group) {
+    const auto begin = std::chrono::steady_clock::now();
+    const absl::Status committed = commit_(group);
+    const absl::Duration took = absl::FromChrono(std::chrono::steady_clock::now() - begin);
+    constexpr auto& kBounds = StoreStatistics::kBounds;
+    const auto bucket = std::lower_bound(kBounds.begin(), kBounds.end(), took) - kBounds.begin();
+    const auto finished = static_cast<uint64_t>(std::count_if(
+        group.begin(), group.end(), [](const PendingMutation& p) { return !p.is_unfinished(); }));
+    std::lock_guard lock(mutex_);
+    statistics_.queued -= finished;
+    statistics_.mutations += finished;
+    ++(committed.ok() ? statistics_.commits : statistics_.failed_commits);
+    if (!committed.ok()) statistics_.refused += finished;
+    statistics_.fault = std::string(committed.message());
+    ++statistics_.commit_times[static_cast<size_t>(bucket)];
+    statistics_.commit_time += took;
+  }
+
+  // Has `batch` end with the next step of a long one, if there is any.
+  void AddStep(std::vector<PendingMutation>& batch) {
+    const auto longs = std::stable_partition(batch.begin(), batch.end(),
+                                             [](const PendingMutation& p) { return p.steps == 1; });
+    std::move(longs, batch.end(), std::back_inserter(long_));
+    batch.erase(longs, batch.end());
+    if (long_.empty()) return;
+    batch.push_back(std::move(long_.front()));
+    long_.pop_front();
+  }
+
+  void Run() {
+    std::vector<PendingMutation> batch;
+    for (;;) {
+      {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [this] { return stopping_ || !queue_.empty() || !long_.empty(); });
+        if (queue_.empty() && long_.empty()) return;
+        batch.swap(queue_);
+      }
+      AddStep(batch);
+      for (size_t begin = 0; begin < batch.size(); begin += kMaxGroup) {
+        absl::Span<PendingMutation> group =
+            absl::MakeSpan(batch).subspan(begin, std::min(kMaxGroup, batch.size() - begin));
+        CommitAndCount(group);
+        for (PendingMutation& pending : group) {
+          if (pending.is_unfinished()) {
+            ++pending.step;
+            long_.push_front(std::move(pending));
+            continue;
+          }
+          // The callback goes before the next answer: what it holds is released here, too.
+          Store::Done done = std::move(pending.done);
+          std::move(done)(std::move(pending.status));
+        }
+      }
+      batch.clear();
+    }
+  }
+
+  const Commit commit_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<PendingMutation> queue_;  // guarded by mutex_
+  bool stopping_ = false;               // guarded by mutex_
+  StoreStatistics statistics_;          // guarded by mutex_
+  std::deque<PendingMutation> long_;    // the writer's thread's: those of several steps
+  std::thread thread_;                  // last: it uses the rest
+};
+
 class OpenStore final : public SqliteStore {
  public:
-  explicit OpenStore(LockFile lock) : lock_(std::move(lock)) {}
+  explicit OpenStore(std::unique_ptr<LockFile> lock) : lock_(std::move(lock)) {}
 
   absl::Status OpenFiles(const std::string& path, const SqliteOptions& options) {
     ASSIGN_OR_RETURN(writer_, OpenWriter(path, options));
@@ -189,9 +321,8 @@ class OpenStore final : public SqliteStore {
     return mutator_->DropAbandoned();
   }
 
-  // A savepoint costs a copy of every page that its mutation changes, and hardly any group holds a
-  // mutation that is refused. So a group is first applied without any; if one is refused, the group
-  // starts over, each of its mutations in a savepoint.
+  // Without savepoints first; if a mutation is refused, the group starts over, each in one of its
+  // own.
   absl::Status ApplyGroup(absl::Span<PendingMutation> group) {
     RETURN_IF_ERROR(Begin());
     ASSIGN_OR_RETURN(const bool applied, ApplyIfAllPass(group));
@@ -226,7 +357,7 @@ class OpenStore final : public SqliteStore {
 
   // Destroyed from the last to the first: the writer's thread ends, connections close, the lock
   // goes.
-  LockFile lock_;
+  std::unique_ptr<LockFile> lock_;
   std::unique_ptr<SqliteConnection> writer_;
   std::optional<SqliteMutator> mutator_;
   std::mutex reader_mutex_;
@@ -250,7 +381,7 @@ absl::Status Store::Apply(Mutation mutation) {
 absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string& path,
                                                                const SqliteOptions& options) {
   // First of all: closing any descriptor of the database file would drop another store's locks.
-  ASSIGN_OR_RETURN(LockFile lock, LockFile::Acquire(path));
+  ASSIGN_OR_RETURN(auto lock, LockFile::Acquire(path));
   KeepPrivate(path);
   auto store = std::make_unique<OpenStore>(std::move(lock));
   RETURN_IF_ERROR(store->OpenFiles(path, options));

@@ -3,7 +3,6 @@
 #include <variant>
 
 #include "daemon/base/status_macros.h"
-#include "db/record_check.h"
 
 namespace coppice {
 namespace {

@@ -90,12 +90,16 @@ inline constexpr char kFindActiveJob[] = "SELECT id FROM job WHERE id = ? AND st
 // that ended before `before`.
 absl::StatusOr<std::vector<int64_t>> FindSurplus(Statement& ended, int64_t most, absl::Time before);
 
+// Refuses what must not be kept, before the database sees it: INVALID_ARGUMENT, naming the record.
+// Shape only; what the present state forbids is the database's own matter (record_check.cc).
+absl::Status CheckShape(const Mutation& mutation);
+
+std::string PortName(Guid node, uint8_t port);  // "port 0002c9020040b0e0/7"
+
 // --- What remembers something from call to call ---
 
 // Ranks are rows of their own, slices of so many ranks (one of any size from before schema 13):
-// 300 KiB of text, written in less than a millisecond. So a job of a million ranks is written in
-// steps that others need not wait for, and its end does not write them again. Without the job's own
-// row, which comes with the last, its slices count for nothing.
+// 300 KiB of text, written in less than a millisecond. README.md says why.
 inline constexpr size_t kRanksOfSlice = 16'384;
 inline size_t SlicesOf(size_t ranks) {
   return std::max<size_t>(1, (ranks + kRanksOfSlice - 1) / kRanksOfSlice);

@@ -3,22 +3,15 @@
 // admits if the switch has an entry left; a release is one DELETE, whose trigger frees the entries.
 //
 // A tree that is planned anew keeps its row: setting its nodes to none frees its entries by a
-// trigger, and the second update fills the row again.
-//
-// OR FAIL, like RAISE(FAIL) in the triggers, spares SQLite a statement journal per row: the
-// mutator's savepoint undoes a mutation that fails half way.
+// trigger, and the second update fills the row again. README.md says why OR FAIL.
 #include <optional>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "db/json_lists.h"
 #include "db/sqlite_tables.h"
-#include "db/tree_texts.h"
 
 namespace coppice {
 namespace {
@@ -168,6 +161,41 @@ absl::Status Revise(SqliteConnection& db, const TreeRecord& tree) {
   return InsertSwitches(db, tree);
 }
 
+// DATA_LOSS names the row.
+absl::Status ReadTree(SqliteConnection& db, const Statement& row, TreeRecord& tree) {
+  std::string operation, demands;
+  std::string_view sizes, alternatives, nodes, links, physical;
+  row.Read(tree.id, tree.job, tree.request_id, tree.request_fingerprint, tree.fabric_version,
+           tree.revision, tree.type, tree.builder, tree.width, tree.height, tree.radius, operation,
+           sizes, tree.aggregate_us, tree.distribute_us, tree.total_us, tree.reason, alternatives,
+           tree.created, nodes, links, physical, demands);
+  ParseSpec(demands, tree);
+  ASSIGN_OR_RETURN(
+      tree.switches,
+      db.Sql("SELECT guid, children FROM tree_switch WHERE tree_id = ? ORDER BY node")
+          .Bind(tree.id)
+          .List<TreeSwitchRecord>([](const Statement& serving, TreeSwitchRecord& record) {
+            serving.Read(record.guid, record.children);
+          }));
+  absl::Status texts;
+  const std::optional<Operation> known = ParseOperation(operation);
+  if (!known) texts = absl::DataLossError("operation: there is none of its name");
+  tree.spec.operation = known.value_or(Operation::kAllreduce);
+  const auto read = [&texts](const char* name, auto parsed, auto& list) {
+    if (texts.ok()) texts = Annotate(parsed.status(), name);
+    if (parsed.ok()) list = *std::move(parsed);
+  };
+  read("sizes", ParseSizes(sizes), tree.spec.sizes);
+  read("alternatives", ParseAlternatives(alternatives), tree.alternatives);
+  if (texts.ok()) texts = Annotate(ParseTreeNodes(nodes, tree), "nodes");
+  if (texts.ok() && tree.parents.size() != tree.ranks.size() + tree.switches.size()) {
+    texts = absl::DataLossError("nodes: they are not its ranks and switches");
+  }
+  read("links", ParseNumbers<int64_t>(links), tree.links);
+  read("physical", ParseNumbers<uint64_t>(physical), tree.physical);
+  return texts.ok() ? texts : row.Damaged(texts, absl::StrCat("tree ", tree.id.value()));
+}
+
 }  // namespace
 
 absl::Status Apply(SqliteConnection& db, const GrantTree& grant) { return Grant(db, *grant.tree); }
@@ -214,45 +242,6 @@ absl::Status Apply(SqliteConnection& db, const PutCapabilities& put) {
   }
   return absl::OkStatus();
 }
-
-namespace {
-
-// DATA_LOSS names the row.
-absl::Status ReadTree(SqliteConnection& db, const Statement& row, TreeRecord& tree) {
-  std::string operation, demands;
-  std::string_view sizes, alternatives, nodes, links, physical;
-  row.Read(tree.id, tree.job, tree.request_id, tree.request_fingerprint, tree.fabric_version,
-           tree.revision, tree.type, tree.builder, tree.width, tree.height, tree.radius, operation,
-           sizes, tree.aggregate_us, tree.distribute_us, tree.total_us, tree.reason, alternatives,
-           tree.created, nodes, links, physical, demands);
-  ParseSpec(demands, tree);
-  ASSIGN_OR_RETURN(
-      tree.switches,
-      db.Sql("SELECT guid, children FROM tree_switch WHERE tree_id = ? ORDER BY node")
-          .Bind(tree.id)
-          .List<TreeSwitchRecord>([](const Statement& serving, TreeSwitchRecord& record) {
-            serving.Read(record.guid, record.children);
-          }));
-  absl::Status texts;
-  const std::optional<Operation> known = ParseOperation(operation);
-  if (!known) texts = absl::DataLossError("operation: there is none of its name");
-  tree.spec.operation = known.value_or(Operation::kAllreduce);
-  const auto read = [&texts](const char* name, auto parsed, auto& list) {
-    if (texts.ok()) texts = Annotate(parsed.status(), name);
-    if (parsed.ok()) list = *std::move(parsed);
-  };
-  read("sizes", ParseSizes(sizes), tree.spec.sizes);
-  read("alternatives", ParseAlternatives(alternatives), tree.alternatives);
-  if (texts.ok()) texts = Annotate(ParseTreeNodes(nodes, tree), "nodes");
-  if (texts.ok() && tree.parents.size() != tree.ranks.size() + tree.switches.size()) {
-    texts = absl::DataLossError("nodes: they are not its ranks and switches");
-  }
-  read("links", ParseNumbers<int64_t>(links), tree.links);
-  read("physical", ParseNumbers<uint64_t>(physical), tree.physical);
-  return texts.ok() ? texts : row.Damaged(texts, absl::StrCat("tree ", tree.id.value()));
-}
-
-}  // namespace
 
 absl::Status LoadTrees(SqliteConnection& db, StoredState& state) {
   ASSIGN_OR_RETURN(state.trees, db.Sql(R"sql(

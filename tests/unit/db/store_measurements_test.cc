@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "db/record_check.h"
+#include "db/sqlite_tables.h"
 #include "tests/support/tier.h"
 #include "tests/unit/db/store_records.h"
 

@@ -1,4 +1,4 @@
-#include "db/tree_texts.h"
+#include "db/json_lists.h"
 
 #include <gtest/gtest.h>
 
