@@ -8,6 +8,7 @@
 #define COPPICE_DB_FABRIC_RECORDS_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -122,15 +123,9 @@ struct HistoryLimit {
   int64_t slots = 0;
 };
 inline constexpr HistoryLimit LimitOf(HistoryResolution resolution) {
-  switch (resolution) {
-    case HistoryResolution::kReading:
-      return {absl::Hours(1), 3'600};
-    case HistoryResolution::kMinute:
-      return {absl::Hours(24), 1'500};
-    case HistoryResolution::kHour:
-      break;
-  }
-  return {absl::Hours(24 * 31), 760};
+  constexpr HistoryLimit kLimits[] = {
+      {absl::Hours(1), 3'600}, {absl::Hours(24), 1'500}, {absl::Hours(24 * 31), 760}};
+  return kLimits[static_cast<size_t>(resolution) - 1];
 }
 
 struct HistoryPoint {

@@ -24,13 +24,21 @@ char* Put(char* out, Number number) {
   return std::to_chars(out, out + kDigits, number).ptr;
 }
 
-// Grows `text` by at most `most` bytes, which `write(out)` fills, returning its end.
+// Appends a list of `count` items, each of at most `most` bytes, which `write(out, i)` puts at
+// `out`, returning its end.
 template <class Write>
-void Grow(std::string& text, size_t most, Write write) {
+void AppendItems(std::string& text, size_t count, size_t most, const Write& write) {
   const size_t before = text.size();
-  text.resize(before + most);
-  char* end = write(text.data() + before);
-  text.resize(static_cast<size_t>(end - text.data()));
+  text.resize(before + count * (most + 1) + 2);
+  char* out = text.data() + before;
+  *out++ = '[';
+  for (size_t i = 0; i < count; ++i) {
+    out = write(out, i);
+    *out++ = ',';
+  }
+  if (count > 0) --out;
+  *out++ = ']';
+  text.resize(static_cast<size_t>(out - text.data()));
 }
 
 constexpr unsigned char kFirstPlain = 0x20;  // control characters below are written as \u00XX
@@ -99,23 +107,22 @@ class SpecWriter {
   std::string out_ = "{";
 };
 
-template <class Value, size_t kCount>
-std::optional<Value> Named(const Value (&values)[kCount], absl::string_view name) {
-  const auto found = std::find_if(std::begin(values), std::end(values),
-                                  [&](Value value) { return ToString(value) == name; });
-  return found == std::end(values) ? std::nullopt : std::optional(*found);
-}
-
 // Whether the text was a value.
-bool ReadValue(absl::string_view text, std::optional<TreeType>& value) {
-  value = Named(kTypes, text);
-  return value.has_value();
+template <class Value, size_t kCount>
+bool ReadNamed(const Value (&values)[kCount], absl::string_view text, std::optional<Value>& value) {
+  const auto found = std::find_if(std::begin(values), std::end(values),
+                                  [&](Value known) { return ToString(known) == text; });
+  if (found != std::end(values)) value = *found;
+  return found != std::end(values);
 }
 
+bool ReadValue(absl::string_view text, std::optional<TreeType>& value) {
+  return ReadNamed(kTypes, text, value);
+}
+
+// Nobody can ask for the minimum cost.
 bool ReadValue(absl::string_view text, std::optional<TreeBuilder>& value) {
-  value = Named(kBuilders, text);
-  if (value == TreeBuilder::kMinimumCost) value.reset();  // nobody can ask for it
-  return value.has_value();
+  return text != ToString(TreeBuilder::kMinimumCost) && ReadNamed(kBuilders, text, value);
 }
 
 bool ReadValue(absl::string_view text, std::optional<uint32_t>& value) {
@@ -228,16 +235,8 @@ void AppendText(std::string_view text, std::string& out) {
 
 template <class Number>
 void AppendNumbers(const std::vector<Number>& numbers, std::string& text) {
-  Grow(text, numbers.size() * (kDigits + 1) + 2, [&](char* out) {
-    *out++ = '[';
-    for (const Number number : numbers) {
-      out = Put(out, number);
-      *out++ = ',';
-    }
-    if (!numbers.empty()) --out;
-    *out++ = ']';
-    return out;
-  });
+  AppendItems(text, numbers.size(), kDigits,
+              [&](char* out, size_t i) { return Put(out, numbers[i]); });
 }
 template void AppendNumbers(const std::vector<int64_t>& numbers, std::string& text);
 template void AppendNumbers(const std::vector<uint64_t>& numbers, std::string& text);
@@ -245,37 +244,24 @@ template void AppendNumbers(const std::vector<uint32_t>& numbers, std::string& t
 
 void AppendGuids(absl::Span<const Guid> guids, std::string& text) {
   static constexpr char kHex[] = "0123456789abcdef";
-  Grow(text, guids.size() * 19 + 2, [&](char* out) {
-    *out++ = '[';
-    for (Guid guid : guids) {
-      *out++ = '"';
-      for (int shift = 60; shift >= 0; shift -= 4) *out++ = kHex[(guid.value() >> shift) & 15];
-      *out++ = '"';
-      *out++ = ',';
-    }
-    if (!guids.empty()) --out;
-    *out++ = ']';
+  AppendItems(text, guids.size(), 18, [&](char* out, size_t i) {
+    *out++ = '"';
+    for (int shift = 60; shift >= 0; shift -= 4) *out++ = kHex[(guids[i].value() >> shift) & 15];
+    *out++ = '"';
     return out;
   });
 }
 
 void AppendTreeNodes(const TreeRecord& tree, std::string& text) {
-  const size_t nodes = tree.parents.size();
-  Grow(text, nodes * (4 * 11 + 6) + 2, [&](char* out) {
+  AppendItems(text, tree.parents.size(), 4 * 11 + 5, [&](char* out, size_t node) {
     *out++ = '[';
-    for (size_t node = 0; node < nodes; ++node) {
-      *out++ = '[';
-      out = Put(out, node < tree.ranks.size() ? int64_t{tree.ranks[node]} : int64_t{-1});
-      *out++ = ',';
-      out = Put(out, tree.parents[node]);
-      *out++ = ',';
-      out = Put(out, tree.edge_links_up[node]);
-      *out++ = ',';
-      out = Put(out, tree.edge_links_down[node]);
-      *out++ = ']';
-      *out++ = ',';
-    }
-    if (nodes > 0) --out;
+    out = Put(out, node < tree.ranks.size() ? int64_t{tree.ranks[node]} : int64_t{-1});
+    *out++ = ',';
+    out = Put(out, tree.parents[node]);
+    *out++ = ',';
+    out = Put(out, tree.edge_links_up[node]);
+    *out++ = ',';
+    out = Put(out, tree.edge_links_down[node]);
     *out++ = ']';
     return out;
   });

@@ -1,10 +1,10 @@
-#include "db/sqlite_schema.h"
-
+// Migrations and the check of integrity (sqlite_tables.h).
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "db/sqlite_tables.h"
 
 namespace coppice {
 namespace {

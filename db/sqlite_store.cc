@@ -17,7 +17,6 @@
 #include "absl/types/span.h"
 #include "daemon/base/status_macros.h"
 #include "db/database_files.h"
-#include "db/sqlite_schema.h"
 #include "db/sqlite_tables.h"
 
 namespace coppice {

@@ -79,16 +79,9 @@ absl::Status FillTask(const MapOptions& options, v1::MappingTask& task) {
   return status;
 }
 
-MapFigures FiguresOf(const v1::MappingMeasures& measures) {
-  MapFigures figures;
-  figures.max_congestion = measures.max_congestion();
-  figures.average_dilation = measures.average_dilation();
-  figures.hop_bytes = measures.hop_bytes();
-  figures.qap_cost = measures.qap_cost();
-  figures.max_dilation = measures.max_dilation();
-  figures.inter_node_bytes = measures.inter_node_bytes();
-  figures.inter_switch_bytes = measures.inter_switch_bytes();
-  return figures;
+MapFigures FiguresOf(const v1::MappingMeasures& m) {
+  return {m.max_congestion(), m.average_dilation(), m.hop_bytes(),         m.qap_cost(),
+          m.max_dilation(),   m.inter_node_bytes(), m.inter_switch_bytes()};
 }
 
 std::vector<uint32_t> OrderOf(const google::protobuf::RepeatedField<uint32_t>& permutation) {

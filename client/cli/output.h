@@ -15,11 +15,13 @@
 #include <type_traits>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "coppice/v1/agents.pb.h"
+#include "coppice/v1/trees.pb.h"
 #include "proto/text/exit_status.h"
 #include "proto/text/text_table.h"
 
@@ -109,6 +111,27 @@ class ShownStream final : public std::streambuf {
 // Renews the line of standard error that says how far a call is, if that is a terminal; "" wipes
 // it.
 void ShowProgress(absl::string_view line);
+
+// --- A tree as text and as JSON (tree_output.cc): id, job_id, type, builder, width, ..., nodes
+// with ids rank:R and switch:GUID; enumerators by name, as everywhere in JSON. ---
+
+// Node GUID -> description. A switch that is not in it is shown by its GUID.
+using SwitchNames = absl::flat_hash_map<uint64_t, std::string>;
+// Port GUID -> "host/port". An endpoint that is not in it is shown by its GUID.
+using EndpointNames = absl::flat_hash_map<uint64_t, std::string>;
+
+void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames& names);
+
+// "-": it has none.
+std::string WidthText(uint32_t width);
+
+// Type, size, predicted times, the switches that serve and the reason: six lines at most.
+void PrintTreeSummary(std::ostream& out, const v1::Tree& tree, const SwitchNames& names);
+// The tree drawn from its root, one node a line, runs of leaf ranks joined: "ranks 0-15".
+void PrintTreeNodes(std::ostream& out, const v1::Tree& tree, const SwitchNames& names);
+// Nothing, if the answer lists none.
+void PrintTradeoffs(std::ostream& out, const v1::Tree& tree);
+void PrintAlternatives(std::ostream& out, const v1::Tree& tree);
 
 }  // namespace coppice
 

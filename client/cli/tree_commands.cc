@@ -11,7 +11,6 @@
 #include "absl/strings/strip.h"
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
-#include "client/cli/tree_output.h"
 #include "client/cli/words.h"
 #include "proto/text/node_list.h"
 #include "proto/text/option_words.h"

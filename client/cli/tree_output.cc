@@ -1,5 +1,4 @@
-#include "client/cli/tree_output.h"
-
+// A tree as text and as JSON.
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/output.h"
+#include "client/cli/words.h"
 #include "proto/text/plain_text.h"
 
 namespace coppice {

@@ -3,15 +3,16 @@
 #define COPPICE_CLIENT_CLI_WORDS_H_
 
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/generated_enum_reflection.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/cli/output.h"
 #include "client/connection.h"
 #include "coppice/v1/jobs.pb.h"
 #include "coppice/v1/placements.pb.h"
@@ -26,11 +27,9 @@ namespace coppice {
 std::string WordOf(const google::protobuf::EnumDescriptor& type, int number,
                    const std::string& unspecified = "?");
 
-inline std::string Word(v1::Operation value) { return WordOf(*v1::Operation_descriptor(), value); }
-inline std::string Word(v1::RouteKind value) { return WordOf(*v1::RouteKind_descriptor(), value); }
-inline std::string Word(v1::JobState value) { return WordOf(*v1::JobState_descriptor(), value); }
-inline std::string Word(v1::TreeChangeKind value) {
-  return WordOf(*v1::TreeChangeKind_descriptor(), value);
+template <class Enum>
+std::string Word(Enum value) {
+  return WordOf(*google::protobuf::GetEnumDescriptor<Enum>(), value);
 }
 inline std::string Word(v1::PlacementState value) {
   return WordOf(*v1::PlacementState_descriptor(), value, "unknown");
@@ -94,9 +93,6 @@ void AddRanges(const std::vector<RankRange>& ranges,
 // drawn tree has it, "switch:"), or by a description that only it has. NOT_FOUND: none is described
 // so; INVALID_ARGUMENT: several are; errors of the call.
 absl::StatusOr<std::string> FindSwitch(Connection& connection, const std::string& name);
-
-// Node GUID -> description. A switch that is not in it is shown by its GUID.
-using SwitchNames = absl::flat_hash_map<uint64_t, std::string>;
 
 // Of all switches. Empty if they cannot be listed: a tree may be granted, and must be shown.
 SwitchNames NamesOfSwitches(Connection& connection);

@@ -73,31 +73,21 @@ class ReadOncePort final : public SubnetPort {
   SweepResult result_;
 };
 
-// A database that nobody keeps: in memory, where that is a folder.
-class ScratchFolder {
- public:
-  static absl::StatusOr<std::unique_ptr<ScratchFolder>> Make() {
-    std::error_code none;
-    std::string path = access("/dev/shm", W_OK | X_OK) == 0
-                           ? "/dev/shm"
-                           : std::filesystem::temp_directory_path(none).string();
-    path += "/coppice-plan-XXXXXX";
-    if (mkdtemp(path.data()) == nullptr) return absl::ErrnoToStatus(errno, path);
-    return std::make_unique<ScratchFolder>(std::move(path));
-  }
-  explicit ScratchFolder(std::string path) : path_(std::move(path)) {}
-  ~ScratchFolder() {
+// For a database that nobody keeps: a folder that goes with the last who has it. In memory, where
+// that is a folder.
+absl::StatusOr<std::shared_ptr<const std::string>> MakeScratchFolder() {
+  std::error_code none;
+  std::string path = access("/dev/shm", W_OK | X_OK) == 0
+                         ? "/dev/shm"
+                         : std::filesystem::temp_directory_path(none).string();
+  path += "/coppice-plan-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) return absl::ErrnoToStatus(errno, path);
+  return std::shared_ptr<const std::string>(new std::string(path), [](const std::string* folder) {
     std::error_code left;
-    std::filesystem::remove_all(path_, left);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  const std::string path_;
-};
+    std::filesystem::remove_all(*folder, left);
+    delete folder;
+  });
+}
 
 // The fabric without the nodes of `list`, as if their cables were cut.
 absl::StatusOr<std::shared_ptr<const Fabric>> WithoutNodes(std::shared_ptr<const Fabric> fabric,
@@ -177,7 +167,7 @@ RpcServerOptions ServerOptions() {
 struct OfflineParts {
   absl::Status Start(const OfflineOptions& options);
 
-  std::unique_ptr<ScratchFolder> scratch;
+  std::shared_ptr<const std::string> scratch;
   std::unique_ptr<ReadOncePort> port;
   std::unique_ptr<SqliteStore> store;
   std::unique_ptr<Manager> manager;
@@ -205,8 +195,8 @@ absl::Status OfflineParts::Start(const OfflineOptions& options) {
   port = std::make_unique<ReadOncePort>(options.fabric.fabric, snapshot);
   std::string database = options.database;
   if (database.empty()) {
-    ASSIGN_OR_RETURN(scratch, ScratchFolder::Make());
-    database = scratch->path() + "/coppice.db";
+    ASSIGN_OR_RETURN(scratch, MakeScratchFolder());
+    database = *scratch + "/coppice.db";
   }
   ASSIGN_OR_RETURN(store, SqliteStore::Open(database));
   ASSIGN_OR_RETURN(manager, Manager::Create(store.get(), port.get(), &SystemClock(), managing));
