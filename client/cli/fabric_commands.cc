@@ -31,7 +31,7 @@ void PrintUnanswered(const v1::FabricSummary& fabric) {
   }
 }
 
-void PrintSummary(const v1::FabricSummary& fabric) {
+void PrintFabricSummary(const v1::FabricSummary& fabric) {
   std::cout << "fabric     version " << fabric.version() << " from " << fabric.source() << ", "
             << fabric.shape() << "\n"
             << "           " << Counted(fabric.switch_count(), "switch", "es") << ", "
@@ -291,7 +291,7 @@ void AddFabricCommands(CLI::App& app, Session& session) {
     return AddCommand(*fabric, session, name, help, action);
   };
   add("show", "The fabric at a glance", [](Session& s, Connection& connection) {
-    return Show(s, connection.Call(&FabricStub::GetFabric), PrintSummary);
+    return Show(s, connection.Call(&FabricStub::GetFabric), PrintFabricSummary);
   });
   add("switches", "Every switch", ListSwitches);
   auto [links, choice] =
@@ -308,7 +308,7 @@ void AddFabricCommands(CLI::App& app, Session& session) {
       ->excludes("--output");
   AddWideOption(*add("nodes", "Every endpoint and where it is cabled", ListNodes), session);
   add("sweep", "Discover the fabric again, now", [](Session& s, Connection& connection) {
-    return Show(s, connection.Call(&FabricStub::Sweep), PrintSummary);
+    return Show(s, connection.Call(&FabricStub::Sweep), PrintFabricSummary);
   });
   auto [route, request] = AddCommand<v1::GetRouteRequest>(
       *fabric, session, "route", "The links that a packet from A to B crosses", ShowRoute);

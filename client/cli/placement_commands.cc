@@ -338,8 +338,8 @@ absl::StatusOr<v1::BatchCreatePlacementsRequest> ReadRequests(const std::string&
       absl::StrCat(path, ": no \"requests\"; write one for each placement"));
 }
 
-int Create(Session& session, Connection& connection,
-           const v1::BatchCreatePlacementsRequest& request) {
+int CreateAll(Session& session, Connection& connection,
+              const v1::BatchCreatePlacementsRequest& request) {
   return Show(
       session, connection.Call(&PlacementsStub::BatchCreatePlacements, request),
       [&](const auto& answer) { PrintPlacements(session, answer.placements(), kRestOfGranted); });
@@ -356,8 +356,8 @@ void PrintAdvice(const v1::AdvisePlacementResponse& answer) {
   table.Print(std::cout);
 }
 
-int Advise(Session& session, Connection& connection,
-           const v1::BatchCreatePlacementsRequest& batch) {
+int AdviseAll(Session& session, Connection& connection,
+              const v1::BatchCreatePlacementsRequest& batch) {
   v1::AdvisePlacementRequest request;
   for (const v1::CreatePlacementRequest& one : batch.requests()) {
     *request.add_requests() = one.placement();
@@ -462,7 +462,8 @@ void AddPlacementBatchCommand(CLI::App& placement, Session& session) {
       [](Session& s, Connection& connection, PlacementBatchOptions& asked) {
         const auto request = ReadRequests(asked.file);
         if (!request.ok()) return Fail(request.status());
-        return asked.advise ? Advise(s, connection, *request) : Create(s, connection, *request);
+        return asked.advise ? AdviseAll(s, connection, *request)
+                            : CreateAll(s, connection, *request);
       });
   AddWideOption(*command, session);
   command
