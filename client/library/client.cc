@@ -135,8 +135,7 @@ Outcome Receive(const char* method, const std::string& message, coppice_tree** t
 
 Outcome Create(coppice_client& client, const coppice_tree_request* given, coppice_tree** tree) {
   coppice_tree_request request;
-  Outcome outcome = Take(given, "coppice_tree_request", );
-  if (outcome.ok()) outcome = Take(given, "coppice_tree_request", request);
+  Outcome outcome = Take(given, "coppice_tree_request", request);
   if (outcome.ok()) outcome = NotNull(tree, "tree");
   if (outcome.ok()) outcome = CheckRequest(request);
   if (!outcome.ok()) return outcome;
@@ -199,8 +198,7 @@ Outcome Hold(coppice_client& client, uint64_t job, bool is_ours, SteadyTime dead
 
 Outcome Register(coppice_client& client, const coppice_job_request* given, uint64_t* job) {
   coppice_job_request request;
-  Outcome outcome = Take(given, "coppice_job_request", );
-  if (outcome.ok()) outcome = Take(given, "coppice_job_request", request);
+  Outcome outcome = Take(given, "coppice_job_request", request);
   if (outcome.ok()) outcome = NotNull(job, "job");
   if (outcome.ok()) outcome = CheckEndpoints(request);
   if (!outcome.ok()) return outcome;
@@ -255,8 +253,7 @@ bool IsOrder(std::vector<uint32_t> positions) {
 
 Outcome Map(coppice_client& client, const coppice_map_request* given, coppice_order** order) {
   coppice_map_request request;
-  Outcome outcome = Take(given, "coppice_map_request", );
-  if (outcome.ok()) outcome = Take(given, "coppice_map_request", request);
+  Outcome outcome = Take(given, "coppice_map_request", request);
   if (outcome.ok()) outcome = NotNull(order, "order");
   if (outcome.ok()) outcome = CheckRequest(request);
   if (!outcome.ok()) return outcome;
@@ -275,8 +272,7 @@ Outcome Map(coppice_client& client, const coppice_map_request* given, coppice_or
 Outcome Put(coppice_client& client, const coppice_pattern* given) {
   constexpr char kName[] = "coppice_pattern";
   coppice_pattern pattern;
-  Outcome outcome = Take(given, kName, );
-  if (outcome.ok()) outcome = Take(given, kName, pattern);
+  Outcome outcome = Take(given, kName, pattern);
   if (outcome.ok() && pattern.name == nullptr) outcome = Wrong("coppice_pattern.name: is NULL");
   if (outcome.ok()) outcome = CheckPairs(pattern, kName);
   if (!outcome.ok()) return outcome;
