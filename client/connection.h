@@ -8,10 +8,10 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/slice.h>
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -53,6 +53,14 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(const s
 // INVALID_ARGUMENT, with the text, unless `server` is "unix:PATH" or "HOST:PORT".
 absl::Status CheckServer(absl::string_view server);
 
+using AdminStub = v1::Admin::StubInterface;
+using AgentsStub = v1::Agents::StubInterface;
+using FabricStub = v1::Fabric::StubInterface;
+using JobsStub = v1::Jobs::StubInterface;
+using MappingStub = v1::Mapping::StubInterface;
+using PlacementsStub = v1::Placements::StubInterface;
+using TreesStub = v1::Trees::StubInterface;
+
 // Thread-safe.
 class Connection {
  public:
@@ -72,75 +80,43 @@ class Connection {
   // Set before the first call.
   void CallAs(std::string user) { user_ = std::move(user); }
 
-  v1::Jobs::StubInterface& jobs() { return *jobs_; }
-  v1::Trees::StubInterface& trees() { return *trees_; }
-  v1::Fabric::StubInterface& fabric() { return *fabric_; }
-  v1::Mapping::StubInterface& mapping() { return *mapping_; }
-  v1::Placements::StubInterface& placements() { return *placements_; }
-  v1::Agents::StubInterface& agents() { return *agents_; }
-  v1::Admin::StubInterface& admin() { return *admin_; }
   const std::string& server() const { return server_; }
 
-  // Calls a unary method: Call(trees(), &v1::Trees::StubInterface::GetTree, request). Errors are
-  // the server's, with their details as payloads; UNAVAILABLE names the server's address.
+  // Calls a unary method: Call(&TreesStub::GetTree, request). Errors are the server's, with their
+  // details as payloads; UNAVAILABLE names the server's address.
   template <class Stub, class Request, class Response>
-  absl::StatusOr<Response> Call(Stub& stub,
-                                grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+  absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Response*),
-                                const Request& request) {
+                                const Request& request = {}) {
     grpc::ClientContext context;
-    context.set_deadline(Deadline());
-    NameUser(context);
+    Begin(context);
     Response response;
-    if (on_wait_) on_wait_(true);
-    const grpc::Status status = (stub.*method)(&context, request, &response);
+    const grpc::Status status = (Of<Stub>().*method)(&context, request, &response);
     if (on_wait_) on_wait_(false);
     if (!status.ok()) return Explain(status);
     return response;
   }
 
-  // Reads a stream to its end, each message handed to `on_message` as it comes. Errors as Call's;
-  // what came before one was handed over.
-  template <class Message, class Stub, class Request>
-  absl::Status Read(Stub& stub,
-                    std::unique_ptr<grpc::ClientReaderInterface<Message>> (Stub::*method)(
-                        grpc::ClientContext*, const Request&),
-                    const Request& request, const std::function<void(Message&)>& on_message) {
-    grpc::ClientContext context;
-    context.set_deadline(Deadline());
-    NameUser(context);
-    if (on_wait_) on_wait_(true);
-    const auto stream = (stub.*method)(&context, request);
-    Message message;
-    bool waits = true;
-    while (stream->Read(&message)) {
-      if (on_wait_ && std::exchange(waits, false)) on_wait_(false);
-      on_message(message);
-    }
-    const grpc::Status status = stream->Finish();
-    if (on_wait_ && waits) on_wait_(false);
-    return status.ok() ? absl::OkStatus() : Explain(status);
-  }
-
-  // Hands on what a streaming method writes until it ends or `each` returns false. No deadline:
-  // such a call may last for days. Errors as Call's.
-  template <class Stub, class Request, class Response>
-  absl::Status Watch(Stub& stub,
-                     std::unique_ptr<grpc::ClientReaderInterface<Response>> (Stub::*method)(
+  // Hands on what a streaming method writes until it ends or `each` returns false. Such a call may
+  // last for days; `is_bounded`: it has a deadline, and is waited for until the first message.
+  // Errors as Call's; what came before one was handed over.
+  template <class Stub, class Request, class Response, class Each>
+  absl::Status Watch(std::unique_ptr<grpc::ClientReaderInterface<Response>> (Stub::*method)(
                          grpc::ClientContext*, const Request&),
-                     const Request& request, const std::function<bool(const Response&)>& each) {
+                     const Request& request, const Each& each, bool is_bounded = false) {
     grpc::ClientContext context;
-    NameUser(context);
-    const auto reader = (stub.*method)(&context, request);
+    is_bounded ? Begin(context) : NameUser(context);
+    const auto reader = (Of<Stub>().*method)(&context, request);
     Response response;
-    while (reader->Read(&response)) {
-      if (each(response)) continue;
-      context.TryCancel();
-      reader->Finish();
-      return absl::OkStatus();
+    bool waits = is_bounded && on_wait_ != nullptr, goes_on = true;
+    while (goes_on && reader->Read(&response)) {
+      if (std::exchange(waits, false)) on_wait_(false);
+      goes_on = each(response);
     }
+    if (!goes_on) context.TryCancel();
     const grpc::Status status = reader->Finish();
-    return status.ok() ? absl::OkStatus() : Explain(status);
+    if (waits) on_wait_(false);
+    return status.ok() || !goes_on ? absl::OkStatus() : Explain(status);
   }
 
   // Renews the lease of a job once, over a stream of its own. Errors as Call's; a job that is gone
@@ -148,7 +124,12 @@ class Connection {
   absl::StatusOr<v1::KeepAliveResponse> KeepAlive(const std::string& job_id);
 
  private:
-  std::chrono::system_clock::time_point Deadline() const;
+  template <class Stub>
+  Stub& Of() {
+    return *std::get<std::unique_ptr<Stub>>(stubs_);
+  }
+  // Of a call with a deadline, which is waited for from now on.
+  void Begin(grpc::ClientContext& context) const;
   void NameUser(grpc::ClientContext& context) const;
   absl::Status Explain(const grpc::Status& status) const;
 
@@ -156,13 +137,10 @@ class Connection {
   absl::Duration deadline_;
   std::string user_;  // empty: whoever runs this
   std::function<void(bool)> on_wait_;
-  std::unique_ptr<v1::Jobs::StubInterface> jobs_;
-  std::unique_ptr<v1::Trees::StubInterface> trees_;
-  std::unique_ptr<v1::Fabric::StubInterface> fabric_;
-  std::unique_ptr<v1::Mapping::StubInterface> mapping_;
-  std::unique_ptr<v1::Placements::StubInterface> placements_;
-  std::unique_ptr<v1::Agents::StubInterface> agents_;
-  std::unique_ptr<v1::Admin::StubInterface> admin_;
+  std::tuple<std::unique_ptr<AdminStub>, std::unique_ptr<AgentsStub>, std::unique_ptr<FabricStub>,
+             std::unique_ptr<JobsStub>, std::unique_ptr<MappingStub>,
+             std::unique_ptr<PlacementsStub>, std::unique_ptr<TreesStub>>
+      stubs_;
 };
 
 // The bytes of a message that is passed on as it is, by coppicectl and by the node's agent.
@@ -178,6 +156,22 @@ inline std::string TextOf(const grpc::ByteBuffer& buffer) {
   }
   return text;
 }
+
+// --- The daemon's services through the node's agent, for users who cannot open the daemon's
+// socket: a gRPC server inside this process, without an address, that passes each call on to the
+// agent's socket as bytes (proto/coppice/v1/local.proto). So commands do not know by which way they
+// go, and the agent needs no second protocol. What may be called, and in whose name, is the agent's
+// to say.
+
+// $COPPICE_AGENT, else where the package's agent listens.
+std::string DefaultAgent();
+
+// Whether this process could connect to the Unix socket at `path` now.
+bool CanConnect(const std::string& path);
+
+// To the agent at `socket`, which each call connects to on a thread of its own. One request and any
+// number of answers a call. Metadata is not passed on. The last reference goes after the last call.
+std::shared_ptr<grpc::Channel> AgentChannel(std::string socket);
 
 }  // namespace coppice
 

@@ -34,7 +34,7 @@ constexpr mode_t kOwners = 0600, kOthers = 077, kAll = 07777;
 
 }  // namespace
 
-absl::StatusOr<LockFile> LockFile::Acquire(const std::string& database) {
+absl::StatusOr<std::unique_ptr<LockFile>> LockFile::Acquire(const std::string& database) {
   const std::string path = absl::StrCat(database, ".lock");
   const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (descriptor < 0) {
@@ -42,7 +42,7 @@ absl::StatusOr<LockFile> LockFile::Acquire(const std::string& database) {
         absl::StrCat("database ", database, ": cannot open its lock file ", path, ": ",
                      Reason(errno), ": make the directory and the file writable to the daemon"));
   }
-  LockFile lock(descriptor);
+  std::unique_ptr<LockFile> lock(new LockFile(descriptor));
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) {
       return absl::FailedPreconditionError(
@@ -55,7 +55,7 @@ absl::StatusOr<LockFile> LockFile::Acquire(const std::string& database) {
   const std::string pid = absl::StrCat(getpid(), "\n");
   // The id is a courtesy to whoever finds the lock held: a full disk must not refuse the lock.
   if (ftruncate(descriptor, 0) == 0) (void)!pwrite(descriptor, pid.data(), pid.size(), 0);
-  if (absl::Status status = lock.LockDatabase(database); !status.ok()) return status;
+  if (absl::Status status = lock->LockDatabase(database); !status.ok()) return status;
   return lock;
 }
 
@@ -69,13 +69,9 @@ absl::Status LockFile::LockDatabase(const std::string& database) {
                    "same file: stop it, or give this daemon a database of its own"));
 }
 
-LockFile::LockFile(LockFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
-      database_(std::exchange(other.database_, -1)) {}
-
 LockFile::~LockFile() {
   if (database_ >= 0) close(database_);
-  if (descriptor_ >= 0) close(descriptor_);
+  close(descriptor_);
 }
 
 void KeepPrivate(const std::string& database) {

@@ -5,8 +5,8 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,8 +17,7 @@ namespace coppice {
 // Keeps a second daemon off a database, while leaving readers alone: flock(2) on a file beside the
 // database and on the database itself, held for the life of the object and let go by the kernel
 // however the process ends. The file beside holds the process id of the holder and is never removed
-// (removing it would let two processes lock two files of one name). The database's own lock is the
-// inode's, whatever link leads there. SQLite's locks are fcntl(2)'s: the two do not meet.
+// (removing it would let two processes lock two files of one name).
 class LockFile {
  public:
   // Locks `database` + ".lock", then `database`, which is made if it is absent.
@@ -28,17 +27,17 @@ class LockFile {
   //
   // To be called before anything else of this process opens the database: the end of a refused
   // object takes away this process's fcntl(2) locks on it.
-  static absl::StatusOr<LockFile> Acquire(const std::string& database);
-  LockFile(LockFile&& other) noexcept;
-  LockFile& operator=(LockFile&& other) = delete;
+  static absl::StatusOr<std::unique_ptr<LockFile>> Acquire(const std::string& database);
+  LockFile(const LockFile&) = delete;
+  LockFile& operator=(const LockFile&) = delete;
   ~LockFile();
 
  private:
   explicit LockFile(int descriptor) : descriptor_(descriptor) {}
   absl::Status LockDatabase(const std::string& database);
 
-  int descriptor_;     // -1: moved from
-  int database_ = -1;  // the same, or it cannot be opened
+  const int descriptor_;
+  int database_ = -1;  // it cannot be opened
 };
 
 // The files are their owner's alone: they hold who runs what, and patterns of programs, and a

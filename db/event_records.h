@@ -63,11 +63,8 @@ bool Matches(const EventFilter& filter, const EventRecord& event);
 
 // --- The account of deeds ---
 //
-// Rows are added, and bounded so that nobody washes out another's. Those of one kind (for the same
-// user, of one method, with one outcome) stand singly up to a number; older ones of the kind become
-// one row, which has the last of them, their number and the time of the first. Users' deeds,
-// administrators' and denials have a share of rows each. Where one is full, rows of an age go; if
-// there are none, whoever has the most rows has his older ones folded further.
+// Rows are added, and bounded so that nobody washes out another's: which go, and which stand for
+// others, is in README.md.
 //
 // A change brings its deed with it (the member `deed` of mutations): both are durable or neither.
 

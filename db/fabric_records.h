@@ -2,19 +2,13 @@
 // distances between hosts. Part of the interface in store.h, which includes this. Plain structs;
 // how many distances are kept, and which go, is the manager's.
 //
-// History is kept in three resolutions. Each has slots, numbered from 1 in the order in which they
-// were measured, and in each slot a row for every port that is worth one:
-//
-//     slot there, row there       what the port moved in the row's length; length 0: not measured
-//     slot there, no row          nothing moved
-//     no slot                     nothing is known: the daemon was not there
-//
-// The wall clock only labels slots: a clock that steps loses and doubles nothing, and two slots may
-// have the same label, which readers add up.
+// History is kept in slots of three resolutions (README.md): a slot has a row for every port that
+// is worth one. A row of length 0: not measured; no row: nothing moved; no slot: nothing is known.
 #ifndef COPPICE_DB_FABRIC_RECORDS_H_
 #define COPPICE_DB_FABRIC_RECORDS_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -129,15 +123,9 @@ struct HistoryLimit {
   int64_t slots = 0;
 };
 inline constexpr HistoryLimit LimitOf(HistoryResolution resolution) {
-  switch (resolution) {
-    case HistoryResolution::kReading:
-      return {absl::Hours(1), 3'600};
-    case HistoryResolution::kMinute:
-      return {absl::Hours(24), 1'500};
-    case HistoryResolution::kHour:
-      break;
-  }
-  return {absl::Hours(24 * 31), 760};
+  constexpr HistoryLimit kLimits[] = {
+      {absl::Hours(1), 3'600}, {absl::Hours(24), 1'500}, {absl::Hours(24 * 31), 760}};
+  return kLimits[static_cast<size_t>(resolution) - 1];
 }
 
 struct HistoryPoint {

@@ -1,12 +1,17 @@
 #include "db/json_lists.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cstdint>
-#include <system_error>
+#include <iterator>
+#include <limits>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "daemon/base/status_macros.h"
 
 namespace coppice {
@@ -19,43 +24,146 @@ char* Put(char* out, Number number) {
   return std::to_chars(out, out + kDigits, number).ptr;
 }
 
-// Grows `text` by at most `most` bytes, which `write(out)` fills, returning its end.
+// Appends a list of `count` items, each of at most `most` bytes, which `write(out, i)` puts at
+// `out`, returning its end.
 template <class Write>
-void Grow(std::string& text, size_t most, Write write) {
+void AppendItems(std::string& text, size_t count, size_t most, const Write& write) {
   const size_t before = text.size();
-  text.resize(before + most);
-  char* end = write(text.data() + before);
-  text.resize(static_cast<size_t>(end - text.data()));
-}
-
-template <class Number>
-void AppendList(const std::vector<Number>& numbers, std::string& text) {
-  Grow(text, numbers.size() * (kDigits + 1) + 2, [&](char* out) {
-    *out++ = '[';
-    for (Number number : numbers) {
-      out = Put(out, number);
-      *out++ = ',';
-    }
-    if (!numbers.empty()) --out;
-    *out++ = ']';
-    return out;
-  });
-}
-
-template <class Number>
-absl::StatusOr<std::vector<Number>> ParseList(std::string_view text) {
-  std::vector<Number> numbers;
-  numbers.reserve(text.size() / 6);
-  RETURN_IF_ERROR(JsonReader(text).List([&](JsonReader& in) {
-    Number number = 0;
-    if (!in.Number(number)) return false;
-    numbers.push_back(number);
-    return true;
-  }));
-  return numbers;
+  text.resize(before + count * (most + 1) + 2);
+  char* out = text.data() + before;
+  *out++ = '[';
+  for (size_t i = 0; i < count; ++i) {
+    out = write(out, i);
+    *out++ = ',';
+  }
+  if (count > 0) --out;
+  *out++ = ']';
+  text.resize(static_cast<size_t>(out - text.data()));
 }
 
 constexpr unsigned char kFirstPlain = 0x20;  // control characters below are written as \u00XX
+
+// Longest name first: "I" begins "II".
+constexpr TreeType kTypes[] = {TreeType::kTypeII, TreeType::kTypeI};
+constexpr TreeBuilder kBuilders[] = {TreeBuilder::kKary, TreeBuilder::kKnomial,
+                                     TreeBuilder::kHierarchical, TreeBuilder::kMinimumCost,
+                                     TreeBuilder::kPostal};
+constexpr char kOrElse[] = "or_else";
+
+// So that it reads back the same. JSON has no infinity.
+void AppendReal(std::string& out, double value) {
+  char text[32];
+  if (std::isfinite(value)) {
+    out.append(text, std::to_chars(text, text + sizeof text, value).ptr);
+  } else {
+    out.append("null");
+  }
+}
+
+// The values of an enumeration are few: the one whose name follows, up to the quote.
+template <class Value, size_t kCount>
+bool ReadName(JsonReader& in, const Value (&values)[kCount], Value& value) {
+  for (const Value candidate : values) {
+    const std::string name(ToString(candidate));
+    if (!in.rest().starts_with(name + '"')) continue;
+    value = candidate;
+    return in.Skip(name);
+  }
+  return false;
+}
+
+bool ReadAlternative(JsonReader& in, Alternative& alternative) {
+  if (!in.Skip("{\"type\":\"") || !ReadName(in, kTypes, alternative.type) ||
+      !in.Skip("\",\"builder\":\"") || !ReadName(in, kBuilders, alternative.builder) ||
+      !in.Skip("\",\"width\":") || !in.Number(alternative.width) || !in.Skip(",\"total_us\":")) {
+    return false;
+  }
+  if (!in.Skip("null") && !in.Number(alternative.total_us.emplace())) return false;
+  return in.Skip(",\"why_not\":") && in.Text(alternative.why_not) && in.Skip("}");
+}
+
+class SpecWriter {
+ public:
+  void Field(absl::string_view name, double value) {
+    absl::StrAppendFormat(&out_, "%s\"%s\":%.17g", Separator(), name, value);
+  }
+  void Field(absl::string_view name, const std::optional<uint32_t>& value) {
+    if (value) absl::StrAppend(&out_, Separator(), "\"", name, "\":", *value);
+  }
+  // What has a name: enumerators and GUIDs.
+  template <class Value>
+  void Field(absl::string_view name, const std::optional<Value>& value) {
+    if (value) absl::StrAppend(&out_, Separator(), "\"", name, "\":\"", ToString(*value), "\"");
+  }
+  void Field(absl::string_view, const std::optional<TradePolicy>& policy) {
+    if (!policy) return;
+    ForEachField(kPolicyFields,
+                 [&](const auto& field) { Field(field.name, (*policy).*field.member); });
+  }
+  std::string Take() { return std::move(out_) + "}"; }
+
+ private:
+  absl::string_view Separator() const { return out_.size() > 1 ? "," : ""; }
+  std::string out_ = "{";
+};
+
+// Whether the text was a value.
+template <class Value, size_t kCount>
+bool ReadNamed(const Value (&values)[kCount], absl::string_view text, std::optional<Value>& value) {
+  const auto found = std::find_if(std::begin(values), std::end(values),
+                                  [&](Value known) { return ToString(known) == text; });
+  if (found != std::end(values)) value = *found;
+  return found != std::end(values);
+}
+
+bool ReadValue(absl::string_view text, std::optional<TreeType>& value) {
+  return ReadNamed(kTypes, text, value);
+}
+
+// Nobody can ask for the minimum cost.
+bool ReadValue(absl::string_view text, std::optional<TreeBuilder>& value) {
+  return text != ToString(TreeBuilder::kMinimumCost) && ReadNamed(kBuilders, text, value);
+}
+
+bool ReadValue(absl::string_view text, std::optional<uint32_t>& value) {
+  uint32_t number = 0;
+  value = absl::SimpleAtoi(text, &number) ? std::optional(number) : std::nullopt;
+  return value.has_value();
+}
+
+bool ReadValue(absl::string_view text, std::optional<Guid>& value) {
+  uint64_t guid = 0;
+  if (!absl::SimpleHexAtoi(text, &guid)) return false;
+  value = Guid(guid);
+  return true;
+}
+
+bool ReadValue(absl::string_view text, double& value) {
+  double real = 0;
+  if (!absl::SimpleAtod(text, &real)) return false;
+  value = real;
+  return true;
+}
+
+template <class Value>
+void ReadField(absl::string_view field, absl::string_view name, absl::string_view text,
+               Value& value) {
+  if (name == field) ReadValue(text, value);
+}
+
+// A policy has no name of its own: any of its fields makes it one.
+void ReadField(absl::string_view, absl::string_view name, absl::string_view text,
+               std::optional<TradePolicy>& policy) {
+  ForEachField(kPolicyFields, [&](const auto& field) {
+    if (name != field.name) return;
+    TradePolicy read = policy.value_or(TradePolicy());
+    if (ReadValue(text, read.*field.member)) policy = read;
+  });
+}
+
+absl::string_view Unquoted(absl::string_view text) {
+  return absl::StripSuffix(absl::StripPrefix(text, "\""), "\"");
+}
 
 }  // namespace
 
@@ -125,67 +233,51 @@ void AppendText(std::string_view text, std::string& out) {
   out += '"';
 }
 
-void AppendNumbers(const std::vector<int64_t>& numbers, std::string& text) {
-  AppendList(numbers, text);
+template <class Number>
+void AppendNumbers(const std::vector<Number>& numbers, std::string& text) {
+  AppendItems(text, numbers.size(), kDigits,
+              [&](char* out, size_t i) { return Put(out, numbers[i]); });
 }
-
-void AppendNumbers(const std::vector<uint64_t>& numbers, std::string& text) {
-  AppendList(numbers, text);
-}
-
-void AppendNumbers(const std::vector<uint32_t>& numbers, std::string& text) {
-  AppendList(numbers, text);
-}
+template void AppendNumbers(const std::vector<int64_t>& numbers, std::string& text);
+template void AppendNumbers(const std::vector<uint64_t>& numbers, std::string& text);
+template void AppendNumbers(const std::vector<uint32_t>& numbers, std::string& text);
 
 void AppendGuids(absl::Span<const Guid> guids, std::string& text) {
   static constexpr char kHex[] = "0123456789abcdef";
-  Grow(text, guids.size() * 19 + 2, [&](char* out) {
-    *out++ = '[';
-    for (Guid guid : guids) {
-      *out++ = '"';
-      for (int shift = 60; shift >= 0; shift -= 4) *out++ = kHex[(guid.value() >> shift) & 15];
-      *out++ = '"';
-      *out++ = ',';
-    }
-    if (!guids.empty()) --out;
-    *out++ = ']';
+  AppendItems(text, guids.size(), 18, [&](char* out, size_t i) {
+    *out++ = '"';
+    for (int shift = 60; shift >= 0; shift -= 4) *out++ = kHex[(guids[i].value() >> shift) & 15];
+    *out++ = '"';
     return out;
   });
 }
 
 void AppendTreeNodes(const TreeRecord& tree, std::string& text) {
-  const size_t nodes = tree.parents.size();
-  Grow(text, nodes * (4 * 11 + 6) + 2, [&](char* out) {
+  AppendItems(text, tree.parents.size(), 4 * 11 + 5, [&](char* out, size_t node) {
     *out++ = '[';
-    for (size_t node = 0; node < nodes; ++node) {
-      *out++ = '[';
-      out = Put(out, node < tree.ranks.size() ? int64_t{tree.ranks[node]} : int64_t{-1});
-      *out++ = ',';
-      out = Put(out, tree.parents[node]);
-      *out++ = ',';
-      out = Put(out, tree.edge_links_up[node]);
-      *out++ = ',';
-      out = Put(out, tree.edge_links_down[node]);
-      *out++ = ']';
-      *out++ = ',';
-    }
-    if (nodes > 0) --out;
+    out = Put(out, node < tree.ranks.size() ? int64_t{tree.ranks[node]} : int64_t{-1});
+    *out++ = ',';
+    out = Put(out, tree.parents[node]);
+    *out++ = ',';
+    out = Put(out, tree.edge_links_up[node]);
+    *out++ = ',';
+    out = Put(out, tree.edge_links_down[node]);
     *out++ = ']';
     return out;
   });
 }
 
-absl::StatusOr<std::vector<int64_t>> ParseSigned(std::string_view text) {
-  return ParseList<int64_t>(text);
+template <class Number>
+absl::StatusOr<std::vector<Number>> ParseNumbers(std::string_view text) {
+  std::vector<Number> numbers;
+  numbers.reserve(text.size() / 6);
+  RETURN_IF_ERROR(
+      JsonReader(text).List([&](JsonReader& in) { return in.Number(numbers.emplace_back()); }));
+  return numbers;
 }
-
-absl::StatusOr<std::vector<uint64_t>> ParseUnsigned(std::string_view text) {
-  return ParseList<uint64_t>(text);
-}
-
-absl::StatusOr<std::vector<uint32_t>> ParseWords(std::string_view text) {
-  return ParseList<uint32_t>(text);
-}
+template absl::StatusOr<std::vector<int64_t>> ParseNumbers(std::string_view text);
+template absl::StatusOr<std::vector<uint64_t>> ParseNumbers(std::string_view text);
+template absl::StatusOr<std::vector<uint32_t>> ParseNumbers(std::string_view text);
 
 absl::StatusOr<std::vector<Guid>> ParseGuids(std::string_view text) {
   std::vector<Guid> guids;
@@ -234,6 +326,80 @@ absl::StatusOr<std::vector<std::string>> ParseTexts(std::string_view text) {
   RETURN_IF_ERROR(
       JsonReader(text).List([&](JsonReader& in) { return in.Text(texts.emplace_back()); }));
   return texts;
+}
+
+std::string SizesText(absl::Span<const SizeShare> sizes) {
+  std::string out = "[";
+  for (const SizeShare& share : sizes) {
+    absl::StrAppend(&out, out.size() > 1 ? "," : "", "[", share.bytes, ",");
+    AppendReal(out, share.weight);
+    out.push_back(']');
+  }
+  out.push_back(']');
+  return out;
+}
+
+std::string AlternativesText(absl::Span<const Alternative> alternatives) {
+  std::string out = "[";
+  for (const Alternative& alternative : alternatives) {
+    absl::StrAppend(&out, out.size() > 1 ? "," : "", "{\"type\":\"", ToString(alternative.type),
+                    "\",\"builder\":\"", ToString(alternative.builder),
+                    "\",\"width\":", alternative.width, ",\"total_us\":");
+    AppendReal(out, alternative.total_us.value_or(std::numeric_limits<double>::infinity()));
+    out.append(",\"why_not\":");
+    AppendText(alternative.why_not, out);
+    out.push_back('}');
+  }
+  out.push_back(']');
+  return out;
+}
+
+absl::StatusOr<std::vector<SizeShare>> ParseSizes(std::string_view text) {
+  std::vector<SizeShare> sizes;
+  RETURN_IF_ERROR(JsonReader(text).List([&](JsonReader& in) {
+    SizeShare& share = sizes.emplace_back();
+    return in.Skip('[') && in.Number(share.bytes) && in.Skip(',') && in.Number(share.weight) &&
+           in.Skip(']');
+  }));
+  return sizes;
+}
+
+absl::StatusOr<std::vector<Alternative>> ParseAlternatives(std::string_view text) {
+  std::vector<Alternative> alternatives;
+  RETURN_IF_ERROR(JsonReader(text).List(
+      [&](JsonReader& in) { return ReadAlternative(in, alternatives.emplace_back()); }));
+  return alternatives;
+}
+
+// --- What the request said ---
+
+std::string SpecText(const TreeRecord& tree) {
+  if (tree.lacks_spec) return "";
+  SpecWriter out;
+  ForEachField(kTreeFields,
+               [&](const auto& field) { out.Field(field.name, tree.spec.*field.member); });
+  if (tree.accepts_type1) out.Field(kOrElse, std::optional(TreeType::kTypeI));
+  return out.Take();
+}
+
+void ParseSpec(absl::string_view text, TreeRecord& tree) {
+  tree.lacks_spec = text.empty();
+  if (tree.lacks_spec) {
+    if (tree.type == static_cast<uint8_t>(TreeType::kTypeII)) tree.spec.type = TreeType::kTypeII;
+    tree.accepts_type1 = true;
+    return;
+  }
+  // One `"name":value` after the other; no value holds a comma or a colon.
+  const absl::string_view list = absl::StripSuffix(absl::StripPrefix(text, "{"), "}");
+  for (const absl::string_view item : absl::StrSplit(list, ',', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(item, absl::MaxSplits(':', 1));
+    const absl::string_view name = Unquoted(parts.first), value = Unquoted(parts.second);
+    if (name == kOrElse) tree.accepts_type1 = true;
+    ForEachField(kTreeFields, [&](const auto& field) {
+      ReadField(field.name, name, value, tree.spec.*field.member);
+    });
+  }
 }
 
 }  // namespace coppice

@@ -9,7 +9,6 @@
 
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -18,8 +17,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
+#include "daemon/tree/tree_spec.h"
 #include "db/store.h"
 
 namespace coppice {
@@ -82,28 +83,44 @@ class JsonReader final {
 // "a \"b\"", in quotes, appended to `out`.
 void AppendText(std::string_view text, std::string& out);
 
-// "[1,2,3]", appended to `text`.
-void AppendNumbers(const std::vector<int64_t>& numbers, std::string& text);
-void AppendNumbers(const std::vector<uint64_t>& numbers, std::string& text);
-void AppendNumbers(const std::vector<uint32_t>& numbers, std::string& text);
+// "[1,2,3]", appended to `text`: int64_t, uint64_t or uint32_t.
+template <class Number>
+void AppendNumbers(const std::vector<Number>& numbers, std::string& text);
 // ["0002c9030010a001",...]
 void AppendGuids(absl::Span<const Guid> guids, std::string& text);
 // One [rank,parent,links up,links down] per node; the rank of a switch is -1.
 void AppendTreeNodes(const TreeRecord& tree, std::string& text);
+// ["n1","a \"b\""]
+void AppendTexts(const std::vector<std::string>& texts, std::string& text);
 
 // The inverses.
-absl::StatusOr<std::vector<int64_t>> ParseSigned(std::string_view text);
-absl::StatusOr<std::vector<uint64_t>> ParseUnsigned(std::string_view text);
-absl::StatusOr<std::vector<uint32_t>> ParseWords(std::string_view text);
+template <class Number>
+absl::StatusOr<std::vector<Number>> ParseNumbers(std::string_view text);
 absl::StatusOr<std::vector<Guid>> ParseGuids(std::string_view text);
 // Fills ranks, parents and edge_links_*. DATA_LOSS also if a rank follows a switch.
 absl::Status ParseTreeNodes(std::string_view text, TreeRecord& tree);
-
-// ["n1","a \"b\""], appended to `text`.
-void AppendTexts(const std::vector<std::string>& texts, std::string& text);
-
-// The inverse.
 absl::StatusOr<std::vector<std::string>> ParseTexts(std::string_view text);
+
+// --- What a tree's row keeps: message sizes, what else was considered, and what the request said
+// beyond operation and sizes. That is read field by field, so that a field that this release does
+// not know is left out. ---
+
+// [[8,1],[1048576,0.5]], bytes and weight.
+std::string SizesText(absl::Span<const SizeShare> sizes);
+absl::StatusOr<std::vector<SizeShare>> ParseSizes(std::string_view text);
+
+// [{"type":"I","builder":"kary","width":4,"total_us":9.5,"why_not":"..."},...]; total_us is null
+// where the tree could not be built.
+std::string AlternativesText(absl::Span<const Alternative> alternatives);
+absl::StatusOr<std::vector<Alternative>> ParseAlternatives(std::string_view text);
+
+// {"type":"II","width":4,"root":"0002c9020040b0e0"}: of kTreeFields those that were asked for, and
+// the fields of a policy; "or_else":"I" last if type I will do. "{}": nothing was asked for. Empty:
+// the record lacks it.
+std::string SpecText(const TreeRecord& tree);
+// The inverse: fills spec (but its mix), accepts_type1 and lacks_spec. What no record says is taken
+// to be what the tree is, which must be known: type II, or I if none fits.
+void ParseSpec(absl::string_view text, TreeRecord& tree);
 
 }  // namespace coppice
 

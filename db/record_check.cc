@@ -1,9 +1,7 @@
-#include "db/record_check.h"
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <tuple>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "daemon/base/status_macros.h"
-#include "db/refusals.h"
+#include "db/sqlite_tables.h"
 
 namespace coppice {
 namespace {
@@ -20,19 +18,33 @@ absl::Status Malformed(absl::string_view object, absl::string_view problem) {
   return absl::InvalidArgumentError(absl::StrCat(object, ": ", problem));
 }
 
-// The first GUID that occurs twice, if any.
+// A value that occurs twice, if any does.
+template <class Value>
+std::optional<Value> FindTwice(std::vector<Value> values) {
+  std::sort(values.begin(), values.end());
+  const auto twice = std::adjacent_find(values.begin(), values.end());
+  return twice == values.end() ? std::nullopt : std::optional(*twice);
+}
+
 template <class Record>
-const Record* FindDuplicate(const std::vector<Record>& records) {
-  std::vector<std::pair<Guid, const Record*>> sorted;
-  sorted.reserve(records.size());
-  for (const Record& record : records) sorted.emplace_back(record.guid, &record);
-  std::sort(sorted.begin(), sorted.end());
-  auto twice = std::adjacent_find(sorted.begin(), sorted.end(),
-                                  [](auto& a, auto& b) { return a.first == b.first; });
-  return twice == sorted.end() ? nullptr : twice->second;
+std::vector<Guid> GuidsOf(const std::vector<Record>& records) {
+  std::vector<Guid> guids;
+  for (const Record& record : records) guids.push_back(record.guid);
+  return guids;
 }
 
 bool Storable(absl::Time time) { return time != absl::InfinitePast(); }
+bool IsMoment(absl::Time time) { return Storable(time) && time != absl::InfiniteFuture(); }
+bool IsLength(absl::Duration length) {
+  return length >= absl::ZeroDuration() && length != absl::InfiniteDuration();
+}
+
+// 0, 1, 2 for "info", "warning", "error"; -1 for anything else.
+int SeverityRank(absl::string_view severity) {
+  if (severity == "info") return 0;
+  if (severity == "warning") return 1;
+  return severity == "error" ? 2 : -1;
+}
 
 absl::Status CheckTreeLists(const TreeRecord& tree, const std::string& name) {
   const size_t nodes = tree.ranks.size() + tree.switches.size();
@@ -49,11 +61,9 @@ absl::Status CheckTreeLists(const TreeRecord& tree, const std::string& name) {
       return Malformed(name, absl::StrCat("parent ", parent, " is none of its ", nodes, " nodes"));
     }
   }
-  if (const TreeSwitchRecord* twice = FindDuplicate(tree.switches)) {
-    return Malformed(name,
-                     absl::StrCat("switch ", ToString(twice->guid), " serves twice: list it once"));
-  }
-  return absl::OkStatus();
+  const auto twice = FindTwice(GuidsOf(tree.switches));
+  if (!twice) return absl::OkStatus();
+  return Malformed(name, absl::StrCat("switch ", ToString(*twice), " serves twice: list it once"));
 }
 
 absl::Status CheckTree(const TreeRecord& tree) {
@@ -75,8 +85,8 @@ absl::Status CheckSlot(HistoryResolution resolution, int64_t slot) {
   const std::string name = absl::StrCat("history slot ", slot);
   const int place = static_cast<int>(resolution);
   if (place < 1 || place > 3) return Malformed(name, "unknown resolution");
-  constexpr int64_t kHighest = (int64_t{1} << 39) - 1;
-  if (slot < 1 || slot > kHighest) return Malformed(name, "slots are numbered from 1 to 2^39 - 1");
+  if (slot < 1 || slot >= int64_t{1} << 39)
+    return Malformed(name, "slots are numbered from 1 to 2^39 - 1");
   return absl::OkStatus();
 }
 
@@ -95,19 +105,18 @@ absl::Status Check(const EndJob& end) {
   if (end.state != JobState::kEnded && end.state != JobState::kExpired) {
     return Malformed(name, "a job ends as ended or expired");
   }
-  if (end.time == absl::InfiniteFuture() || !Storable(end.time)) {
-    return Malformed(name, "set the time of its end");
-  }
-  return absl::OkStatus();
+  return IsMoment(end.time) ? absl::OkStatus() : Malformed(name, "set the time of its end");
 }
 
 absl::Status Check(const GrantTree& grant) { return CheckTree(*grant.tree); }
-
 absl::Status Check(const ReleaseTree&) { return absl::OkStatus(); }
+absl::Status Check(const PutProfile&) { return absl::OkStatus(); }
+absl::Status Check(const PruneHistory&) { return absl::OkStatus(); }
+absl::Status Check(const DropPatternParts&) { return absl::OkStatus(); }
+absl::Status Check(const DropPattern&) { return absl::OkStatus(); }
 
 absl::Status Check(const ChangeTrees& change) {
   std::vector<TreeId> named;
-  named.reserve(change.granted.size() + change.revised.size() + change.revoked.size());
   for (const auto* trees : {&change.granted, &change.revised}) {
     for (const std::shared_ptr<const TreeRecord>& tree : *trees) {
       RETURN_IF_ERROR(CheckTree(*tree));
@@ -115,22 +124,18 @@ absl::Status Check(const ChangeTrees& change) {
     }
   }
   for (const auto& [tree, job] : change.revoked) named.push_back(tree);
-  std::sort(named.begin(), named.end());
-  const auto twice = std::adjacent_find(named.begin(), named.end());
-  if (twice == named.end()) return absl::OkStatus();
+  const auto twice = FindTwice(std::move(named));
+  if (!twice) return absl::OkStatus();
   return Malformed(absl::StrCat("tree ", twice->value()),
                    "is named twice: grant, revise or revoke it, once");
 }
 
 absl::Status Check(const PutCapabilities& put) {
-  if (const CapabilityRecord* twice = FindDuplicate(put.capabilities)) {
-    return Malformed(absl::StrCat("switch ", ToString(twice->guid)),
-                     "has two capability records: give one");
-  }
-  return absl::OkStatus();
+  const auto twice = FindTwice(GuidsOf(put.capabilities));
+  if (!twice) return absl::OkStatus();
+  return Malformed(absl::StrCat("switch ", ToString(*twice)),
+                   "has two capability records: give one");
 }
-
-absl::Status Check(const PutProfile&) { return absl::OkStatus(); }
 
 absl::Status Check(const PutInventory& put) {
   for (const NodeRecord& node : put.nodes) {
@@ -148,8 +153,17 @@ absl::Status Check(const PutInventory& put) {
   return absl::OkStatus();
 }
 
+absl::Status CheckKept(const char* what, int64_t number) {
+  return number >= 0 ? absl::OkStatus() : Malformed(what, "their number must not be negative");
+}
+absl::Status Check(const PruneEvents& prune) { return CheckKept("kept events", prune.keep); }
+absl::Status Check(const PruneJobs& prune) { return CheckKept("kept jobs", prune.keep); }
+absl::Status Check(const PrunePlacements& prune) {
+  return CheckKept("kept placements", prune.keep);
+}
+
 absl::Status Check(const AppendEvents& append) {
-  if (append.keep < 0) return Malformed("kept events", "their number must not be negative");
+  RETURN_IF_ERROR(CheckKept("kept events", append.keep));
   for (const EventRecord& event : append.events) {
     const std::string name = absl::StrCat("event ", event.kind, " of ", event.object);
     if (event.id < 0) return Malformed(name, "ids start at 1; 0 has one assigned");
@@ -173,28 +187,16 @@ absl::Status Check(const PutCounters& put) {
   for (const HistoryPart& part : put.history) {
     RETURN_IF_ERROR(CheckSlot(part.resolution, part.slot));
     for (const HistoryRow& row : part.rows) {
-      if (row.length >= absl::ZeroDuration() && row.length != absl::InfiniteDuration()) continue;
+      if (IsLength(row.length)) continue;
       return Malformed(PortName(row.node, row.port), "the length of its history is no length");
     }
   }
   for (const HistorySlot& slot : put.closed) {
     RETURN_IF_ERROR(CheckSlot(slot.resolution, slot.slot));
-    if (slot.length >= absl::ZeroDuration() && slot.length != absl::InfiniteDuration()) continue;
+    if (IsLength(slot.length)) continue;
     return Malformed(absl::StrCat("history slot ", slot.slot), "its length is no length");
   }
   return absl::OkStatus();
-}
-
-absl::Status Check(const PruneHistory&) { return absl::OkStatus(); }
-
-absl::Status Check(const PruneEvents& prune) {
-  return prune.keep >= 0 ? absl::OkStatus()
-                         : Malformed("kept events", "their number must not be negative");
-}
-
-absl::Status Check(const PruneJobs& prune) {
-  return prune.keep >= 0 ? absl::OkStatus()
-                         : Malformed("kept jobs", "their number must not be negative");
 }
 
 absl::Status Check(const PutPatternPart& put) {
@@ -211,9 +213,6 @@ absl::Status Check(const PutPattern& put) {
   if (pattern.total_bytes >= 0 && pattern.total_messages >= 0) return absl::OkStatus();
   return Malformed(name, "a total is negative or not a number");
 }
-
-absl::Status Check(const DropPatternParts&) { return absl::OkStatus(); }
-absl::Status Check(const DropPattern&) { return absl::OkStatus(); }
 
 absl::Status Check(const PutDistances& put) {
   const auto is_measure = [](double x) { return std::isfinite(x) && x > 0; };
@@ -243,11 +242,8 @@ absl::Status Check(const PutPlacements& put) {
     if (placement.term <= absl::ZeroDuration()) return Malformed(name, "its term must be positive");
     if (placement.nodes.empty()) return Malformed(name, "it has no nodes");
     if (placement.ranks_per_node == 0) return Malformed(name, "its nodes have no ranks");
-    std::vector<absl::string_view> nodes(placement.nodes.begin(), placement.nodes.end());
-    std::sort(nodes.begin(), nodes.end());
-    const auto twice = std::adjacent_find(nodes.begin(), nodes.end());
-    if (twice != nodes.end())
-      return Malformed(name, absl::StrCat("it has node ", *twice, " twice"));
+    const auto twice = FindTwice(placement.nodes);
+    if (twice) return Malformed(name, absl::StrCat("it has node ", *twice, " twice"));
   }
   return absl::OkStatus();
 }
@@ -257,27 +253,17 @@ absl::Status Check(const EndPlacement& end) {
   if (end.state != PlacementState::kReleased && end.state != PlacementState::kExpired) {
     return Malformed(name, "a placement ends as released or expired");
   }
-  if (end.time == absl::InfiniteFuture() || !Storable(end.time)) {
-    return Malformed(name, "set the time of its end");
-  }
-  return absl::OkStatus();
+  return IsMoment(end.time) ? absl::OkStatus() : Malformed(name, "set the time of its end");
 }
 
 absl::Status Check(const StartPlacement& start) { return Check(PutJob(start.job)); }
-
-absl::Status Check(const PrunePlacements& prune) {
-  return prune.keep >= 0 ? absl::OkStatus()
-                         : Malformed("kept placements", "their number must not be negative");
-}
 
 absl::Status Check(const PutOrder& put) {
   const std::string name = absl::StrCat("order of job ", put.order.job.value());
   if (put.order.job.value() < 1) return Malformed(name, "ids start at 1");
   if (put.order.positions.empty()) return Malformed(name, "it has no positions");
-  if (put.order.created == absl::InfiniteFuture() || !Storable(put.order.created)) {
-    return Malformed(name, "set the time of its creation");
-  }
-  return absl::OkStatus();
+  if (IsMoment(put.order.created)) return absl::OkStatus();
+  return Malformed(name, "set the time of its creation");
 }
 
 absl::Status Check(const PutQuota& put) {
@@ -300,9 +286,7 @@ absl::Status Check(const AppendDeeds& append) {
     const int share = static_cast<int>(deed.share);
     if (share < 1 || share > 3) return Malformed(name, "unknown share");
     if (deed.count == 0) return Malformed(name, "it counts none");
-    if (deed.time == absl::InfiniteFuture() || !Storable(std::min(deed.first, deed.time))) {
-      return Malformed(name, "set its time");
-    }
+    if (!IsMoment(deed.time) || !Storable(deed.first)) return Malformed(name, "set its time");
   }
   return absl::OkStatus();
 }
@@ -311,12 +295,6 @@ absl::Status Check(const AppendDeeds& append) {
 
 absl::Status CheckShape(const Mutation& mutation) {
   return std::visit([](const auto& what) { return Check(what); }, mutation);
-}
-
-int SeverityRank(std::string_view severity) {
-  if (severity == "info") return 0;
-  if (severity == "warning") return 1;
-  return severity == "error" ? 2 : -1;
 }
 
 absl::Status CheckFilter(const EventFilter& filter) {
@@ -335,12 +313,8 @@ bool Matches(const EventFilter& filter, const EventRecord& event) {
           SeverityRank(event.severity) >= SeverityRank(filter.min_severity));
 }
 
-LinkRecord Ordered(LinkRecord link) {
-  if (std::tie(link.node_b, link.port_b) < std::tie(link.node_a, link.port_a)) {
-    std::swap(link.node_a, link.node_b);
-    std::swap(link.port_a, link.port_b);
-  }
-  return link;
+std::string PortName(Guid node, uint8_t port) {
+  return absl::StrCat("port ", ToString(node), "/", port);
 }
 
 }  // namespace coppice

@@ -3,8 +3,6 @@
 #include <errno.h>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "daemon/base/status_macros.h"
 
 namespace coppice {
 namespace {
@@ -18,7 +16,10 @@ bool IsFull(int code, int system_error) {
 
 absl::Status MakeStatus(const std::string& path, int code, int system_error,
                         absl::string_view message) {
-  const std::string text = absl::StrCat("database ", path, ": ", message);
+  const auto failed = [&](absl::StatusCode status, absl::string_view what_to_do) {
+    return absl::Status(status, absl::StrCat("database ", path, ": ", message, ": ", what_to_do));
+  };
+  using Code = absl::StatusCode;
   if (IsFull(code, system_error)) {
     return absl::UnavailableError(absl::StrCat("database ", path, ": disk full (", message,
                                                "): free space; it goes on then"));
@@ -26,47 +27,35 @@ absl::Status MakeStatus(const std::string& path, int code, int system_error,
   switch (code) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return absl::UnavailableError(
-          absl::StrCat(text, ": another program is writing to it: end that, then retry"));
+      return failed(Code::kUnavailable, "another program is writing to it: end that, then retry");
     case SQLITE_IOERR:
     case SQLITE_PROTOCOL:
     case SQLITE_INTERRUPT:
-      return absl::UnavailableError(absl::StrCat(text, ": check the disk, then retry"));
+      return failed(Code::kUnavailable, "check the disk, then retry");
     case SQLITE_READONLY:
     case SQLITE_PERM:
-      return absl::FailedPreconditionError(
-          absl::StrCat(text, ": it is read-only: make the file and its directory writable"));
+      return failed(Code::kFailedPrecondition,
+                    "it is read-only: make the file and its directory writable");
     case SQLITE_CANTOPEN:
     case SQLITE_AUTH:
-      return absl::FailedPreconditionError(
-          absl::StrCat(text, ": make the directory exist and be usable by the daemon"));
+      return failed(Code::kFailedPrecondition,
+                    "make the directory exist and be usable by the daemon");
     case SQLITE_NOTADB:
-      return absl::DataLossError(
-          absl::StrCat(text,
-                       ": it is no SQLite database, or its first page is damaged: move it "
-                       "away or restore a copy"));
+      return failed(Code::kDataLoss,
+                    "it is no SQLite database, or its first page is damaged: move "
+                    "it away or restore a copy");
     case SQLITE_CORRUPT:
-      return absl::DataLossError(
-          absl::StrCat(text, ": it is damaged: move it away or restore a copy"));
+      return failed(Code::kDataLoss, "it is damaged: move it away or restore a copy");
     case SQLITE_NOMEM:
-      return absl::UnavailableError(absl::StrCat(text, ": give the daemon more memory"));
+      return failed(Code::kUnavailable, "give the daemon more memory");
     case SQLITE_TOOBIG:
-      return absl::InvalidArgumentError(absl::StrCat(text, ": the record is too large to keep"));
+      return failed(Code::kInvalidArgument, "the record is too large to keep");
     default:
-      return absl::InternalError(text);
+      return absl::InternalError(absl::StrCat("database ", path, ": ", message));
   }
 }
 
 }  // namespace
-
-Statement::Statement(SqliteConnection& connection, std::string sql)
-    : connection_(&connection), sql_(std::move(sql)) {
-  connection.unprepared_.push_back(this);
-}
-
-Statement::~Statement() {
-  if (statement_ == nullptr) std::erase(connection_->unprepared_, this);
-}
 
 absl::Status Statement::Prepare() {
   if (statement_ != nullptr) return absl::OkStatus();
@@ -76,7 +65,6 @@ absl::Status Statement::Prepare() {
     return connection_->Failed();
   }
   statement_.reset(raw);
-  std::erase(connection_->unprepared_, this);
   return absl::OkStatus();
 }
 
@@ -156,13 +144,14 @@ absl::StatusOr<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(
   return connection;
 }
 
-absl::Status SqliteConnection::Prepare() {
-  while (!unprepared_.empty()) RETURN_IF_ERROR(unprepared_.back()->Prepare());
-  return absl::OkStatus();
+Statement& SqliteConnection::Sql(absl::string_view sql) {
+  std::unique_ptr<Statement>& kept = statements_[sql];
+  if (kept == nullptr) kept = std::make_unique<Statement>(*this, std::string(sql));
+  return *kept;
 }
 
-absl::Status SqliteConnection::Execute(const char* sql) {
-  if (sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr) == SQLITE_OK) {
+absl::Status SqliteConnection::Execute(const std::string& sql) {
+  if (sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) {
     return absl::OkStatus();
   }
   return Failed();

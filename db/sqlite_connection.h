@@ -17,8 +17,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strong_id.h"
@@ -27,12 +29,11 @@ namespace coppice {
 
 class SqliteConnection;
 
-// A statement, prepared with the others of its connection (SqliteConnection::Prepare) or, if it
-// comes later, when it is first used. Must not outlive the connection.
+// A statement, prepared when it is first used. Must not outlive the connection.
 class Statement {
  public:
-  Statement(SqliteConnection& connection, std::string sql);
-  ~Statement();
+  Statement(SqliteConnection& connection, std::string sql)
+      : connection_(&connection), sql_(std::move(sql)) {}
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
 
@@ -75,20 +76,25 @@ class Statement {
     return number;
   }
   void Reset();
-  // Calls read(*this) for each row and resets; what `read` returns, if it does, is a status, and
-  // the first that is not OK ends it.
+  // Calls read(*this) for each row and resets. `read` may return whether it goes on, or a status,
+  // of which the first that is not OK ends it.
   template <class Read>
   absl::Status ForEach(const Read& read) {
-    for (;;) {
+    using Result = std::invoke_result_t<Read, const Statement&>;
+    absl::Status status;
+    for (bool goes_on = true; goes_on && status.ok();) {
       ASSIGN_OR_RETURN(const bool is_row, StepBound());
       if (!is_row) return absl::OkStatus();
-      if constexpr (std::is_void_v<std::invoke_result_t<Read, const Statement&>>) {
+      if constexpr (std::is_void_v<Result>) {
         read(std::as_const(*this));
-      } else if (absl::Status status = read(std::as_const(*this)); !status.ok()) {
-        Reset();
-        return status;
+      } else if constexpr (std::is_same_v<Result, bool>) {
+        goes_on = read(std::as_const(*this));
+      } else {
+        status = read(std::as_const(*this));
       }
     }
+    Reset();
+    return status;
   }
   // The record of each row, which `read(row, record)` fills.
   template <class Record, class Read>
@@ -107,7 +113,6 @@ class Statement {
     (ReadOne(column++, fields), ...);
   }
   int64_t Integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
-  uint32_t Word(int column) const { return static_cast<uint32_t>(Integer(column)); }
   // Valid until the next Step or Reset.
   std::string_view Text(int column) const;
   std::string_view Bytes(int column) const;
@@ -117,8 +122,6 @@ class Statement {
   Guid GuidAt(int column) const { return Guid(static_cast<uint64_t>(Integer(column))); }
   absl::Time TimeAt(int column) const { return absl::FromUnixNanos(Integer(column)); }
 
-  // Rows that the last statement of the connection has changed.
-  int64_t changes() const;
   // `damage` of a row, with the database's name and its own: "job 7".
   absl::Status Damaged(const absl::Status& damage, const std::string& row) const;
 
@@ -194,18 +197,15 @@ class SqliteConnection {
   SqliteConnection(const SqliteConnection&) = delete;
   SqliteConnection& operator=(const SqliteConnection&) = delete;
 
-  // The statements that there are.
-  absl::Status Prepare();
+  // The statement of that text, which is kept. Not to be asked for again while its rows are read.
+  Statement& Sql(absl::string_view sql);
   // Runs statements that return nothing of interest.
-  absl::Status Execute(const char* sql);
-  // The number that `sql` returns.
-  absl::StatusOr<int64_t> QueryInteger(std::string sql) {
-    return Statement(*this, std::move(sql)).Number();
-  }
+  absl::Status Execute(const std::string& sql);
 
   // Frees the pages that it has in memory and that no transaction needs.
   void ReleaseMemory() { sqlite3_db_release_memory(database_.get()); }
 
+  // Rows that the last statement has changed.
   int64_t changes() const { return sqlite3_changes64(database_.get()); }
   bool in_transaction() const { return sqlite3_get_autocommit(database_.get()) == 0; }
   bool read_only() const { return sqlite3_db_readonly(database_.get(), "main") == 1; }
@@ -230,10 +230,8 @@ class SqliteConnection {
   const std::string path_;
   std::unique_ptr<sqlite3, Close> database_;
   absl::Status storage_failure_;
-  std::vector<Statement*> unprepared_;
+  absl::flat_hash_map<std::string, std::unique_ptr<Statement>> statements_;
 };
-
-inline int64_t Statement::changes() const { return connection_->changes(); }
 
 }  // namespace coppice
 

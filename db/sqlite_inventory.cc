@@ -1,154 +1,175 @@
-#include "db/sqlite_inventory.h"
-
-#include <utility>
+// What the fabric holds: the inventory and measured distances; and what an administrator put in
+// force: quotas and the profile.
+//
+// Rows of the inventory appear once, with first_seen, and are touched by every sweep that sees
+// them, with last_seen; nothing is deleted.
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "db/record_check.h"
-#include "db/refusals.h"
+#include "db/sqlite_tables.h"
 
 namespace coppice {
 namespace {
 
 constexpr const char* kNodeKinds[] = {nullptr, "switch", "adapter", "router"};
 constexpr const char* kHolders[] = {nullptr, "user", "account", "tenant"};
+constexpr const char* kTransports[] = {"tcp", "verbs"};
 
-}  // namespace
+// The link with its ends in order.
+LinkRecord Ordered(LinkRecord link) {
+  if (std::tie(link.node_b, link.port_b) < std::tie(link.node_a, link.port_a)) {
+    std::swap(link.node_a, link.node_b);
+    std::swap(link.port_a, link.port_b);
+  }
+  return link;
+}
 
-InventoryWriter::InventoryWriter(SqliteConnection& connection)
-    : put_node_(connection, R"sql(
+// "link 0002c9020040b0e0/1 - 0002c9020040b0e1/7"
+std::string LinkName(const LinkRecord& link) {
+  return absl::StrCat("link ", ToString(link.node_a), "/", link.port_a, " - ",
+                      ToString(link.node_b), "/", link.port_b);
+}
+
+// Words for a constraint that `failure` reports; a storage failure stays as it is.
+absl::Status ExplainNode(SqliteConnection& db, Guid guid, const std::string& user,
+                         absl::Status failure) {
+  if (!absl::IsInternal(failure)) return failure;
+  ASSIGN_OR_RETURN(const int64_t known, db.Sql("SELECT 1 FROM node WHERE guid = ?").Number(guid));
+  if (known != 0) return failure;
+  return absl::InvalidArgumentError(absl::StrCat(user, " names node ", ToString(guid),
+                                                 ", which no inventory holds: list the node, too"));
+}
+
+absl::Status PutNode(SqliteConnection& db, const NodeRecord& node, absl::Time time) {
+  return db
+      .Sql(R"sql(
       INSERT INTO node (guid, kind, description, host, vendor_id, device_id, port_count,
                         first_seen_ns, last_seen_ns)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)
       ON CONFLICT (guid) DO UPDATE SET kind = excluded.kind, description = excluded.description,
           host = excluded.host, vendor_id = excluded.vendor_id, device_id = excluded.device_id,
-          port_count = excluded.port_count, last_seen_ns = excluded.last_seen_ns)sql"),
-      put_port_(connection, R"sql(
+          port_count = excluded.port_count, last_seen_ns = excluded.last_seen_ns)sql")
+      .Run(node.guid, NameOf(kNodeKinds, node.kind), node.description, node.host, node.vendor_id,
+           node.device_id, node.port_count, time);
+}
+
+absl::Status PutPort(SqliteConnection& db, const PortRecord& port, absl::Time time) {
+  absl::Status status = db.Sql(R"sql(
       INSERT INTO port (node_guid, port, port_guid, lid, first_seen_ns, last_seen_ns)
       VALUES (?1, ?2, ?3, ?4, ?5, ?5)
       ON CONFLICT (node_guid, port) DO UPDATE SET port_guid = excluded.port_guid,
-          lid = excluded.lid, last_seen_ns = excluded.last_seen_ns)sql"),
-      put_link_(connection, R"sql(
+          lid = excluded.lid, last_seen_ns = excluded.last_seen_ns)sql")
+                            .Run(port.node, port.port, port.port_guid, port.lid, time);
+  return ExplainNode(db, port.node, absl::StrCat("port ", port.port), std::move(status));
+}
+
+absl::Status PutLink(SqliteConnection& db, const LinkRecord& link, absl::Time time) {
+  absl::Status status = db.Sql(R"sql(
       INSERT INTO link (node_a, port_a, node_b, port_b, rate, capacity_gbps, first_seen_ns,
                         last_seen_ns)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)
       ON CONFLICT (node_a, port_a, node_b, port_b) DO UPDATE SET rate = excluded.rate,
-          capacity_gbps = excluded.capacity_gbps, last_seen_ns = excluded.last_seen_ns)sql"),
-      find_node_(connection, "SELECT 1 FROM node WHERE guid = ?"),
-      raise_fabric_version_(connection, R"sql(
-      UPDATE setting SET value = max(value, ?) WHERE name = 'fabric_version')sql") {}
-
-absl::Status InventoryWriter::Apply(const PutInventory& put) {
-  RETURN_IF_ERROR(InsertNodes(put));
-  RETURN_IF_ERROR(InsertPorts(put));
-  RETURN_IF_ERROR(InsertLinks(put));
-  return raise_fabric_version_.Run(put.fabric_version);
+          capacity_gbps = excluded.capacity_gbps, last_seen_ns = excluded.last_seen_ns)sql")
+                            .Run(link.node_a, link.port_a, link.node_b, link.port_b, link.rate,
+                                 link.capacity_gbps, time);
+  if (status.ok()) return status;
+  const std::string name = LinkName(link);
+  return ExplainNode(db, link.node_b, name, ExplainNode(db, link.node_a, name, std::move(status)));
 }
 
-absl::Status InventoryWriter::InsertNodes(const PutInventory& put) {
-  for (const NodeRecord& node : put.nodes) {
-    RETURN_IF_ERROR(put_node_.Run(node.guid, NameOf(kNodeKinds, node.kind), node.description,
-                                  node.host, node.vendor_id, node.device_id, node.port_count,
-                                  put.time));
-  }
-  return absl::OkStatus();
+}  // namespace
+
+absl::Status Apply(SqliteConnection& db, const PutInventory& put) {
+  for (const NodeRecord& node : put.nodes) RETURN_IF_ERROR(PutNode(db, node, put.time));
+  for (const PortRecord& port : put.ports) RETURN_IF_ERROR(PutPort(db, port, put.time));
+  for (const LinkRecord& link : put.links) RETURN_IF_ERROR(PutLink(db, Ordered(link), put.time));
+  return db.Sql("UPDATE setting SET value = max(value, ?) WHERE name = 'fabric_version'")
+      .Run(put.fabric_version);
 }
 
-absl::Status InventoryWriter::InsertPorts(const PutInventory& put) {
-  for (const PortRecord& port : put.ports) {
-    absl::Status status = put_port_.Run(port.node, port.port, port.port_guid, port.lid, put.time);
-    if (!status.ok()) {
-      return ExplainNode(port.node, absl::StrCat("port ", port.port), std::move(status));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status InventoryWriter::InsertLinks(const PutInventory& put) {
-  for (const LinkRecord& given : put.links) {
-    const LinkRecord link = Ordered(given);
-    absl::Status status = put_link_.Run(link.node_a, link.port_a, link.node_b, link.port_b,
-                                        link.rate, link.capacity_gbps, put.time);
-    if (status.ok()) continue;
-    const std::string name = absl::StrCat("link ", LinkName(link));
-    status = ExplainNode(link.node_a, name, std::move(status));
-    return ExplainNode(link.node_b, name, std::move(status));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status InventoryWriter::ExplainNode(Guid guid, const std::string& user,
-                                          absl::Status failure) {
-  if (!absl::IsInternal(failure)) return failure;
-  ASSIGN_OR_RETURN(const int64_t known, find_node_.Number(guid));
-  return known != 0 ? failure : NodeNotInInventory(guid, user);
-}
-
-InventoryReader::InventoryReader(SqliteConnection& connection)
-    : link_(connection, R"sql(
-      SELECT id FROM link WHERE node_a = ? AND port_a = ? AND node_b = ? AND port_b = ?)sql") {}
-
-absl::StatusOr<std::vector<int64_t>> InventoryReader::LinkIds(
-    const std::vector<LinkRecord>& links) {
+absl::StatusOr<std::vector<int64_t>> FindLinkIds(SqliteConnection& db,
+                                                 const std::vector<LinkRecord>& links) {
+  Statement& find = db.Sql(R"sql(
+      SELECT id FROM link WHERE node_a = ? AND port_a = ? AND node_b = ? AND port_b = ?)sql");
   std::vector<int64_t> ids;
   ids.reserve(links.size());
   for (const LinkRecord& given : links) {
     const LinkRecord link = Ordered(given);
-    ASSIGN_OR_RETURN(const bool row,
-                     link_.Step(link.node_a, link.port_a, link.node_b, link.port_b));
-    if (!row) return NoSuchLink(given);
-    ids.push_back(link_.Integer(0));
-    link_.Reset();
+    ASSIGN_OR_RETURN(ids.emplace_back(),
+                     find.Number(link.node_a, link.port_a, link.node_b, link.port_b));
+    if (ids.back() != 0) continue;
+    return absl::NotFoundError(
+        absl::StrCat(LinkName(given), " is in no inventory: put the inventory first"));
   }
   return ids;
 }
 
-SettingWriter::SettingWriter(SqliteConnection& connection)
-    : put_quota_(connection, R"sql(
-      INSERT INTO quota (holder_kind, holder, limit_name, value) VALUES (?, ?, ?, ?)
-      ON CONFLICT DO UPDATE SET value = excluded.value)sql"),
-      delete_quota_(connection, R"sql(
-      DELETE FROM quota WHERE holder_kind = ? AND holder = ? AND limit_name = ?)sql"),
-      put_profile_(connection, R"sql(
-      INSERT INTO profile (id, toml) VALUES (1, ?)
-      ON CONFLICT (id) DO UPDATE SET toml = excluded.toml)sql"),
-      delete_profile_(connection, "DELETE FROM profile") {}
+absl::Status Apply(SqliteConnection& db, const PutDistances& put) {
+  for (const auto& [a, b] : put.drop) {
+    RETURN_IF_ERROR(db.Sql("DELETE FROM distance WHERE host_a = ? AND host_b = ?").Run(a, b));
+  }
+  for (const DistanceRecord& d : put.put) {
+    RETURN_IF_ERROR(db.Sql("INSERT OR REPLACE INTO distance VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+                        .Run(d.host_a, d.host_b, d.latency_us, d.latency_spread_us,
+                             d.bandwidth_gbps, d.bandwidth_spread_gbps, d.samples, d.measured,
+                             NameOf(kTransports, d.transport)));
+  }
+  return absl::OkStatus();
+}
 
-absl::Status SettingWriter::Apply(const PutQuota& put) {
+absl::StatusOr<std::vector<DistanceRecord>> ListDistances(SqliteConnection& db) {
+  return db.Sql("SELECT * FROM distance ORDER BY host_a, host_b")
+      .List<DistanceRecord>([](const Statement& row, DistanceRecord& d) {
+        std::string transport;
+        row.Read(d.host_a, d.host_b, d.latency_us, d.latency_spread_us, d.bandwidth_gbps,
+                 d.bandwidth_spread_gbps, d.samples, d.measured, transport);
+        d.transport = ValueOf<Transport>(kTransports, transport);
+      });
+}
+
+absl::Status Apply(SqliteConnection& db, const PutQuota& put) {
   const QuotaRecord& quota = put.quota;
   const char* const kind = NameOf(kHolders, quota.kind);
-  if (put.drop) return delete_quota_.Run(kind, quota.holder, quota.limit);
-  return put_quota_.Run(kind, quota.holder, quota.limit, quota.value);
+  if (put.drop) {
+    return db.Sql("DELETE FROM quota WHERE holder_kind = ? AND holder = ? AND limit_name = ?")
+        .Run(kind, quota.holder, quota.limit);
+  }
+  return db
+      .Sql(R"sql(
+      INSERT INTO quota (holder_kind, holder, limit_name, value) VALUES (?, ?, ?, ?)
+      ON CONFLICT DO UPDATE SET value = excluded.value)sql")
+      .Run(kind, quota.holder, quota.limit, quota.value);
 }
 
-absl::Status SettingWriter::Apply(const PutProfile& put) {
-  return put.toml.empty() ? delete_profile_.Run() : put_profile_.Run(put.toml);
+absl::Status Apply(SqliteConnection& db, const PutProfile& put) {
+  if (put.toml.empty()) return db.Sql("DELETE FROM profile").Run();
+  return db.Sql("INSERT OR REPLACE INTO profile (id, toml) VALUES (1, ?)").Run(put.toml);
 }
 
-SettingReader::SettingReader(SqliteConnection& connection)
-    : last_id_(connection, "SELECT seq FROM sqlite_sequence WHERE name = ?"),
-      setting_(connection, "SELECT value FROM setting WHERE name = ?"),
-      quotas_(connection, R"sql(
-      SELECT holder_kind, holder, limit_name, value FROM quota
-      ORDER BY instr('user   account tenant', holder_kind), holder, limit_name)sql"),
-      profile_(connection, "SELECT toml FROM profile") {}
-
-absl::Status SettingReader::Load(StoredState& state) {
-  ASSIGN_OR_RETURN(const int64_t job, last_id_.Number("job"));
-  ASSIGN_OR_RETURN(const int64_t tree, last_id_.Number("tree"));
-  ASSIGN_OR_RETURN(const int64_t placement, last_id_.Number("placement"));
-  ASSIGN_OR_RETURN(const int64_t version, setting_.Number("fabric_version"));
+absl::Status LoadSettings(SqliteConnection& db, StoredState& state) {
+  Statement& last_id = db.Sql("SELECT seq FROM sqlite_sequence WHERE name = ?");
+  ASSIGN_OR_RETURN(const int64_t job, last_id.Number("job"));
+  ASSIGN_OR_RETURN(const int64_t tree, last_id.Number("tree"));
+  ASSIGN_OR_RETURN(const int64_t placement, last_id.Number("placement"));
+  ASSIGN_OR_RETURN(const int64_t version,
+                   db.Sql("SELECT value FROM setting WHERE name = 'fabric_version'").Number());
   state.last_job = JobId(job);
   state.last_tree = TreeId(tree);
   state.last_placement = PlacementId(placement);
   state.last_fabric_version = static_cast<uint64_t>(version);
   ASSIGN_OR_RETURN(state.quotas,
-                   quotas_.List<QuotaRecord>([](const Statement& row, QuotaRecord& quota) {
-                     std::string kind;
-                     row.Read(kind, quota.holder, quota.limit, quota.value);
-                     quota.kind = ValueOf<QuotaHolder>(kHolders, kind);
-                   }));
-  return profile_.ForEach([&](const Statement& row) { row.Read(state.profile_toml); });
+                   db.Sql(R"sql(
+      SELECT holder_kind, holder, limit_name, value FROM quota
+      ORDER BY instr('user   account tenant', holder_kind), holder, limit_name)sql")
+                       .List<QuotaRecord>([](const Statement& row, QuotaRecord& quota) {
+                         std::string kind;
+                         row.Read(kind, quota.holder, quota.limit, quota.value);
+                         quota.kind = ValueOf<QuotaHolder>(kHolders, kind);
+                       }));
+  return db.Sql("SELECT toml FROM profile").ForEach([&](const Statement& row) {
+    row.Read(state.profile_toml);
+  });
 }
 
 }  // namespace coppice

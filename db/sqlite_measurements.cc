@@ -1,27 +1,25 @@
-#include "db/sqlite_measurements.h"
-
-#include <algorithm>
+// Counters, load and history. One statement a row, on rows that are found by small numbers.
+//
+// A history row's key is slot * 2^24 + the port's number, so that rows of new slots are appended
+// and those of old ones go from the other end, whose pages are used again.
 #include <cmath>
 #include <optional>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "db/refusals.h"
+#include "db/sqlite_tables.h"
 
 namespace coppice {
 namespace {
 
 // Bits of a history row's key that number its port.
 constexpr int kHistoryPortBits = 24;
-// Of each of kHistoryResolutions.
-constexpr std::array kHistoryTables = {"reading_history", "minute_history", "hour_history"};
-
 constexpr int64_t kMaxPorts = (int64_t{1} << kHistoryPortBits) - 1;
 
-size_t PlaceOf(HistoryResolution resolution) { return static_cast<size_t>(resolution) - 1; }
-
-const char* DirectionName(bool from_b) { return from_b ? "b-to-a" : "a-to-b"; }
+const char* TableOf(HistoryResolution resolution) {
+  constexpr const char* kTables[] = {nullptr, "reading_history", "minute_history", "hour_history"};
+  return NameOf(kTables, resolution);
+}
 
 void BindCounts(Statement& statement, const PortCounterRecord& port) {
   for (const PortCounterField& field : kPortCounterFields) statement.Bind(port.*field.count);
@@ -29,41 +27,21 @@ void BindCounts(Statement& statement, const PortCounterRecord& port) {
                  port.read);
 }
 
+double MeanOf(uint64_t bytes, int64_t length_ms) {
+  return static_cast<double>(bytes) * 1e3 / static_cast<double>(length_ms);
+}
+
 // NULL where the peak is the mean, as in every single reading.
 void BindPeak(Statement& statement, uint64_t peak, uint64_t bytes, int64_t length_ms) {
-  const double mean = static_cast<double>(bytes) * 1e3 / static_cast<double>(length_ms);
+  const double mean = MeanOf(bytes, length_ms);
   const bool is_mean =
       length_ms > 0 && std::abs(static_cast<double>(peak) - mean) <= 1 + mean / 1e3;
   is_mean ? statement.Bind(nullptr) : statement.Bind(peak);
 }
 
-constexpr char kCounters[] = R"sql(
-    SELECT node_guid, port, is_extended, sent_bytes_per_second, received_bytes_per_second, read_ns,
-           sent_bytes, received_bytes, sent_packets, received_packets, sent_wait_ticks,
-           symbol_errors, link_recoveries, link_downed, receive_errors, remote_physical_errors,
-           relay_errors, send_discards, send_constraint_errors, receive_constraint_errors,
-           integrity_errors, buffer_overruns, vl15_dropped
-    FROM port_counter WHERE node_guid = ? ORDER BY port)sql";
-
-void ReadCounters(const Statement& row, PortCounterRecord& port) {
-  row.Read(port.node, port.port, port.is_extended, port.sent_bytes_per_second,
-           port.received_bytes_per_second, port.read);
-  int column = 6;
-  for (const PortCounterField& field : kPortCounterFields) {
-    port.*field.count = static_cast<uint64_t>(row.Integer(column++));
-  }
-}
-
-// NULL: the mean.
 uint64_t PeakAt(const Statement& row, int column, uint64_t bytes, int64_t length_ms) {
   if (!row.IsNull(column)) return static_cast<uint64_t>(row.Integer(column));
-  const double mean = static_cast<double>(bytes) * 1e3 / static_cast<double>(length_ms);
-  return static_cast<uint64_t>(std::llround(mean));
-}
-
-// Whether the slot's label lies in the asked time.
-bool IsAsked(const HistoryQuery& query, const HistorySlot& slot) {
-  return slot.start >= query.start && slot.start < query.end;
+  return static_cast<uint64_t>(std::llround(MeanOf(bytes, length_ms)));
 }
 
 // The point of one slot, `row` being the port's, if there is one; nullopt: nothing is known.
@@ -104,87 +82,151 @@ std::vector<HistoryPoint> MergePoints(std::vector<HistoryPoint> points) {
   return merged;
 }
 
-// Of a table of history.
-std::string InsertInto(const char* table) {
-  return absl::StrCat("INSERT OR REPLACE INTO ", table, " VALUES (?, ?, ?, ?, ?, ?, ?)");
+// The highest slot that is closed; 0: none is.
+absl::StatusOr<int64_t> LastClosed(SqliteConnection& db, HistoryResolution resolution) {
+  return db.Sql("SELECT max(slot) FROM history_slot WHERE resolution = ?")
+      .Number(static_cast<int>(resolution));
 }
-std::string DeleteFrom(const char* table) {
-  return absl::StrCat("DELETE FROM ", table, " WHERE id IN (SELECT id FROM ", table,
-                      " WHERE id < ? ORDER BY id LIMIT ?)");
+
+absl::Status CheckOpen(SqliteConnection& db, HistoryResolution resolution, int64_t slot) {
+  ASSIGN_OR_RETURN(const int64_t last, LastClosed(db, resolution));
+  if (slot > last) return absl::OkStatus();
+  return absl::AlreadyExistsError(absl::StrCat(
+      "history slot ", slot, " of resolution ", static_cast<int>(resolution),
+      " may be closed already, as ", last, " is: go on from the highest that was ever used"));
 }
-std::string LastOf(const char* table) { return absl::StrCat("SELECT max(id) FROM ", table); }
-std::string RowOf(const char* table) {
-  return absl::StrCat(
-      "SELECT length_ms, sent_bytes, received_bytes, peak_sent_per_second, "
-      "peak_received_per_second, errors FROM ",
-      table, " WHERE id = ?");
+
+absl::Status PutLoad(SqliteConnection& db, const LinkLoadRecord& load) {
+  for (const char* const sql :
+       {"UPDATE link_load SET average = ?, peak = ?, peak_ns = ?, updated_ns = ? "
+        "WHERE link_id = ? AND direction = ?",
+        "INSERT INTO link_load (average, peak, peak_ns, updated_ns, link_id, direction) "
+        "VALUES (?, ?, ?, ?, ?, ?)"}) {
+    absl::Status status = db.Sql(sql).Run(load.average, load.peak, load.peaked, load.updated,
+                                          load.link, load.from_b ? "b-to-a" : "a-to-b");
+    if (absl::IsInternal(status)) {
+      ASSIGN_OR_RETURN(const int64_t known,
+                       db.Sql("SELECT count(*) FROM link WHERE id = ?").Number(load.link));
+      if (known != 0) return status;
+      return absl::NotFoundError(
+          absl::StrCat("link ", load.link, " is in no inventory: take ids that LinkIds gave"));
+    }
+    RETURN_IF_ERROR(status);
+    if (db.changes() > 0) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Close(SqliteConnection& db, const HistorySlot& slot) {
+  RETURN_IF_ERROR(CheckOpen(db, slot.resolution, slot.slot));
+  return db.Sql("INSERT INTO history_slot VALUES (?, ?, ?, ?)")
+      .Run(static_cast<int>(slot.resolution), slot.slot, slot.start, slot.length);
+}
+
+// The highest slot that goes; 0: none does.
+absl::StatusOr<int64_t> LastToDrop(SqliteConnection& db, HistoryResolution resolution) {
+  const HistoryLimit limit = LimitOf(resolution);
+  absl::Duration kept;
+  int64_t slots = 0, last = 0;
+  RETURN_IF_ERROR(
+      db.Sql("SELECT slot, length_ns FROM history_slot WHERE resolution = ? ORDER BY slot DESC")
+          .Bind(static_cast<int>(resolution))
+          .ForEach([&](const Statement& row) {
+            if (slots == limit.slots || kept >= limit.length) last = row.Integer(0);
+            kept += absl::Nanoseconds(row.Integer(1));
+            ++slots;
+            return last == 0;
+          }));
+  return last;
+}
+
+// Returns how many went.
+absl::StatusOr<int64_t> DropRows(SqliteConnection& db, HistoryResolution resolution, int64_t most) {
+  const int place = static_cast<int>(resolution);
+  ASSIGN_OR_RETURN(const int64_t last, LastToDrop(db, resolution));
+  if (last > 0) {
+    RETURN_IF_ERROR(
+        db.Sql("DELETE FROM history_slot WHERE resolution = ? AND slot <= ?").Run(place, last));
+  }
+  ASSIGN_OR_RETURN(const int64_t first,
+                   db.Sql("SELECT min(slot) FROM history_slot WHERE resolution = ?").Number(place));
+  const char* const table = TableOf(resolution);
+  RETURN_IF_ERROR(db.Sql(absl::StrCat("DELETE FROM ", table, " WHERE id IN (SELECT id FROM ", table,
+                                      " WHERE id < ? ORDER BY id LIMIT ?)"))
+                      .Run(first << kHistoryPortBits, most));
+  return db.changes();
+}
+
+// What is known of each slot that was asked for, of the port of that number.
+absl::StatusOr<std::vector<HistoryPoint>> ListPoints(SqliteConnection& db,
+                                                     const HistoryQuery& query, int64_t port) {
+  Statement& find =
+      db.Sql(absl::StrCat("SELECT length_ms, sent_bytes, received_bytes, peak_sent_per_second, "
+                          "peak_received_per_second, errors FROM ",
+                          TableOf(query.resolution), " WHERE id = ?"));
+  Statement& slots = db.Sql(
+      "SELECT slot, start_ns, length_ns FROM history_slot WHERE resolution = ? ORDER BY slot");
+  std::vector<HistoryPoint> points;
+  slots.Bind(static_cast<int>(query.resolution));
+  absl::Status read = slots.ForEach([&](const Statement& at) -> absl::Status {
+    const HistorySlot slot{query.resolution, at.Integer(0), at.TimeAt(1),
+                           absl::Nanoseconds(at.Integer(2))};
+    if (slot.start < query.start || slot.start >= query.end) return absl::OkStatus();
+    std::optional<HistoryRow> found;
+    find.Bind((slot.slot << kHistoryPortBits) + port);
+    RETURN_IF_ERROR(find.ForEach([&found](const Statement& row) {
+      HistoryRow& moved = found.emplace();
+      int64_t length_ms = 0;
+      row.Read(length_ms, moved.sent_bytes, moved.received_bytes);
+      moved.length = absl::Milliseconds(length_ms);
+      moved.peak_sent_per_second = PeakAt(row, 3, moved.sent_bytes, length_ms);
+      moved.peak_received_per_second = PeakAt(row, 4, moved.received_bytes, length_ms);
+      moved.errors = static_cast<uint64_t>(row.Integer(5));
+    }));
+    const auto point = PointOf(slot, found ? &*found : nullptr);
+    if (point) points.push_back(*point);
+    return absl::OkStatus();
+  });
+  if (!read.ok()) return read;
+  return points;
 }
 
 }  // namespace
 
-MeasurementWriter::MeasurementWriter(SqliteConnection& connection)
-    : list_ports_(connection, "SELECT id, node_guid, port FROM port_counter"),
-      insert_port_(connection, R"sql(
-      INSERT INTO port_counter VALUES
-          (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
-      update_port_(connection, R"sql(
+absl::Status CounterWriter::ReadPorts() {
+  ports_.clear();
+  last_port_ = 0;
+  RETURN_IF_ERROR(
+      db_.Sql("SELECT id, node_guid, port FROM port_counter").ForEach([&](const Statement& row) {
+        last_port_ = std::max(last_port_, row.Integer(0));
+        ports_[{row.GuidAt(1), static_cast<uint8_t>(row.Integer(2))}] = row.Integer(0);
+      }));
+  has_ports_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status CounterWriter::Apply(const PutCounters& put) {
+  if (!has_ports_) RETURN_IF_ERROR(ReadPorts());
+  for (const PortCounterRecord& port : put.counters) RETURN_IF_ERROR(PutPort(port));
+  for (const LinkLoadRecord& load : put.loads) RETURN_IF_ERROR(PutLoad(db_, load));
+  for (const HistoryPart& part : put.history) RETURN_IF_ERROR(PutPart(part));
+  for (const HistorySlot& slot : put.closed) RETURN_IF_ERROR(Close(db_, slot));
+  return absl::OkStatus();
+}
+
+absl::Status CounterWriter::PutPort(const PortCounterRecord& port) {
+  const auto [place, is_new] = ports_.try_emplace({port.node, port.port}, last_port_ + 1);
+  if (!is_new) {
+    Statement& update = db_.Sql(R"sql(
       UPDATE port_counter SET sent_bytes = ?, received_bytes = ?, sent_packets = ?,
           received_packets = ?, sent_wait_ticks = ?, symbol_errors = ?, link_recoveries = ?,
           link_downed = ?, receive_errors = ?, remote_physical_errors = ?, relay_errors = ?,
           send_discards = ?, send_constraint_errors = ?, receive_constraint_errors = ?,
           integrity_errors = ?, buffer_overruns = ?, vl15_dropped = ?, is_extended = ?,
           sent_bytes_per_second = ?, received_bytes_per_second = ?, read_ns = ?
-      WHERE id = ?)sql"),
-      insert_load_(connection, R"sql(
-      INSERT INTO link_load (average, peak, peak_ns, updated_ns, link_id, direction)
-      VALUES (?, ?, ?, ?, ?, ?))sql"),
-      update_load_(connection, R"sql(
-      UPDATE link_load SET average = ?, peak = ?, peak_ns = ?, updated_ns = ?
-      WHERE link_id = ? AND direction = ?)sql"),
-      find_link_(connection, "SELECT count(*) FROM link WHERE id = ?"),
-      last_slot_(connection, "SELECT max(slot) FROM history_slot WHERE resolution = ?"),
-      first_slot_(connection, "SELECT min(slot) FROM history_slot WHERE resolution = ?"),
-      insert_slot_(connection, "INSERT INTO history_slot VALUES (?, ?, ?, ?)"),
-      list_slots_(connection, R"sql(
-      SELECT slot, length_ns FROM history_slot WHERE resolution = ? ORDER BY slot DESC)sql"),
-      delete_slots_(connection, "DELETE FROM history_slot WHERE resolution = ? AND slot <= ?"),
-      insert_row_{{{connection, InsertInto(kHistoryTables[0])},
-                   {connection, InsertInto(kHistoryTables[1])},
-                   {connection, InsertInto(kHistoryTables[2])}}},
-      delete_rows_{{{connection, DeleteFrom(kHistoryTables[0])},
-                    {connection, DeleteFrom(kHistoryTables[1])},
-                    {connection, DeleteFrom(kHistoryTables[2])}}} {}
-
-void MeasurementWriter::RolledBack() {
-  // Others may be left in the transaction, so has_new_ports_ stays.
-  if (has_new_ports_) has_ports_ = false;
-}
-
-absl::Status MeasurementWriter::LoadPorts() {
-  ports_.clear();
-  last_port_ = 0;
-  RETURN_IF_ERROR(list_ports_.ForEach([&](const Statement& row) {
-    last_port_ = std::max(last_port_, row.Integer(0));
-    ports_[{row.GuidAt(1), static_cast<uint8_t>(row.Integer(2))}] = row.Integer(0);
-  }));
-  has_ports_ = true;
-  return absl::OkStatus();
-}
-
-absl::Status MeasurementWriter::Apply(const PutCounters& put) {
-  if (!has_ports_) RETURN_IF_ERROR(LoadPorts());
-  for (const PortCounterRecord& port : put.counters) RETURN_IF_ERROR(PutPort(port));
-  for (const LinkLoadRecord& load : put.loads) RETURN_IF_ERROR(PutLoad(load));
-  for (const HistoryPart& part : put.history) RETURN_IF_ERROR(PutPart(part));
-  for (const HistorySlot& slot : put.closed) RETURN_IF_ERROR(Close(slot));
-  return absl::OkStatus();
-}
-
-absl::Status MeasurementWriter::PutPort(const PortCounterRecord& port) {
-  const auto [place, is_new] = ports_.try_emplace({port.node, port.port}, last_port_ + 1);
-  if (!is_new) {
-    BindCounts(update_port_, port);
-    return update_port_.Run(place->second);
+      WHERE id = ?)sql");
+    BindCounts(update, port);
+    return update.Run(place->second);
   }
   has_new_ports_ = true;
   if (++last_port_ > kMaxPorts) {
@@ -192,33 +234,23 @@ absl::Status MeasurementWriter::PutPort(const PortCounterRecord& port) {
                                                      kMaxPorts,
                                                      " ports were counted: begin a new database"));
   }
-  insert_port_.Bind(last_port_, port.node, port.port);
-  BindCounts(insert_port_, port);
-  return insert_port_.Run();
+  Statement& insert = db_.Sql(R"sql(
+      INSERT INTO port_counter VALUES
+          (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql");
+  insert.Bind(last_port_, port.node, port.port);
+  BindCounts(insert, port);
+  return insert.Run();
 }
 
-absl::Status MeasurementWriter::PutLoad(const LinkLoadRecord& load) {
-  for (Statement* statement : {&update_load_, &insert_load_}) {
-    absl::Status status = statement->Run(load.average, load.peak, load.peaked, load.updated,
-                                         load.link, DirectionName(load.from_b));
-    if (absl::IsInternal(status)) {
-      ASSIGN_OR_RETURN(const int64_t known, find_link_.Number(load.link));
-      return known != 0 ? status : NoSuchLinkId(load.link);
-    }
-    RETURN_IF_ERROR(status);
-    if (statement->changes() > 0) break;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status MeasurementWriter::PutPart(const HistoryPart& part) {
+absl::Status CounterWriter::PutPart(const HistoryPart& part) {
   for (const HistoryRow& row : part.rows) {
-    if (!ports_.contains({row.node, row.port})) return NoCounters(row.node, row.port);
+    if (ports_.contains({row.node, row.port})) continue;
+    return absl::NotFoundError(absl::StrCat(
+        PortName(row.node, row.port), " was never counted: put its counters with its history"));
   }
-  const int64_t place = static_cast<int64_t>(part.resolution);
-  ASSIGN_OR_RETURN(const int64_t last, last_slot_.Number(place));
-  if (part.slot <= last) return SlotClosed(part.resolution, part.slot, last);
-  Statement& insert = insert_row_[PlaceOf(part.resolution)];
+  RETURN_IF_ERROR(CheckOpen(db_, part.resolution, part.slot));
+  Statement& insert = db_.Sql(absl::StrCat("INSERT OR REPLACE INTO ", TableOf(part.resolution),
+                                           " VALUES (?, ?, ?, ?, ?, ?, ?)"));
   for (const HistoryRow& row : part.rows) {
     const int64_t length_ms = absl::ToInt64Milliseconds(row.length);
     insert.Bind((part.slot << kHistoryPortBits) + ports_.at({row.node, row.port}), length_ms,
@@ -230,167 +262,67 @@ absl::Status MeasurementWriter::PutPart(const HistoryPart& part) {
   return absl::OkStatus();
 }
 
-absl::Status MeasurementWriter::Close(const HistorySlot& slot) {
-  const int64_t place = static_cast<int64_t>(slot.resolution);
-  ASSIGN_OR_RETURN(const int64_t last, last_slot_.Number(place));
-  if (slot.slot <= last) return SlotClosed(slot.resolution, slot.slot, last);
-  return insert_slot_.Run(place, slot.slot, slot.start, slot.length);
-}
-
-absl::StatusOr<int64_t> MeasurementWriter::LastToDrop(HistoryResolution resolution) {
-  const HistoryLimit limit = LimitOf(resolution);
-  absl::Duration kept;
-  int64_t slots = 0;
-  list_slots_.Bind(static_cast<int64_t>(resolution));
-  for (;;) {
-    ASSIGN_OR_RETURN(const bool row, list_slots_.Step());
-    if (!row) return 0;
-    if (slots == limit.slots || kept >= limit.length) break;
-    kept += absl::Nanoseconds(list_slots_.Integer(1));
-    ++slots;
-  }
-  const int64_t last = list_slots_.Integer(0);
-  list_slots_.Reset();
-  return last;
-}
-
-absl::StatusOr<int64_t> MeasurementWriter::DropRows(HistoryResolution resolution, int64_t most) {
-  const int64_t place = static_cast<int64_t>(resolution);
-  ASSIGN_OR_RETURN(const int64_t last, LastToDrop(resolution));
-  if (last > 0) RETURN_IF_ERROR(delete_slots_.Run(place, last));
-  ASSIGN_OR_RETURN(const int64_t first, first_slot_.Number(place));
-  Statement& drop = delete_rows_[PlaceOf(resolution)];
-  RETURN_IF_ERROR(drop.Run(first << kHistoryPortBits, most));
-  return drop.changes();
-}
-
-absl::Status MeasurementWriter::Apply(const PruneHistory& prune) {
+absl::Status Apply(SqliteConnection& db, const PruneHistory& prune) {
   int64_t most = prune.rows;
   for (const HistoryResolution resolution : kHistoryResolutions) {
-    ASSIGN_OR_RETURN(const int64_t dropped, DropRows(resolution, most));
+    ASSIGN_OR_RETURN(const int64_t dropped, DropRows(db, resolution, most));
     most -= dropped;
   }
   return absl::OkStatus();
 }
 
-MeasurementReader::MeasurementReader(SqliteConnection& connection)
-    : begin_(connection, "BEGIN"),
-      commit_(connection, "COMMIT"),
-      loads_(connection, R"sql(
-      SELECT link_id, direction = 'b-to-a', average, peak, peak_ns, updated_ns
-      FROM link_load ORDER BY link_id, direction)sql"),
-      last_slot_(connection, "SELECT max(slot) FROM history_slot WHERE resolution = ?"),
-      counters_(connection, kCounters),
-      find_port_(connection, "SELECT id FROM port_counter WHERE node_guid = ? AND port = ?"),
-      slots_(connection, R"sql(
-      SELECT slot, start_ns, length_ns FROM history_slot WHERE resolution = ? ORDER BY slot)sql"),
-      last_row_{{{connection, LastOf(kHistoryTables[0])},
-                 {connection, LastOf(kHistoryTables[1])},
-                 {connection, LastOf(kHistoryTables[2])}}},
-      row_{{{connection, RowOf(kHistoryTables[0])},
-            {connection, RowOf(kHistoryTables[1])},
-            {connection, RowOf(kHistoryTables[2])}}} {}
-
-absl::StatusOr<StoredLoad> MeasurementReader::Load() {
+absl::StatusOr<StoredLoad> ReadLoad(SqliteConnection& db) {
   StoredLoad stored;
-  ASSIGN_OR_RETURN(
-      stored.loads, loads_.List<LinkLoadRecord>([](const Statement& row, LinkLoadRecord& load) {
-        row.Read(load.link, load.from_b, load.average, load.peak, load.peaked, load.updated);
-      }));
-  for (size_t i = 0; i < row_.size(); ++i) {
-    ASSIGN_OR_RETURN(const int64_t closed, last_slot_.Number(i + 1));
-    ASSIGN_OR_RETURN(const int64_t last, last_row_[i].Number());
-    stored.last_slot[i] = std::max(closed, last >> kHistoryPortBits);
+  ASSIGN_OR_RETURN(stored.loads,
+                   db.Sql(R"sql(
+      SELECT link_id, direction = 'b-to-a', average, peak, peak_ns, updated_ns
+      FROM link_load ORDER BY link_id, direction)sql")
+                       .List<LinkLoadRecord>([](const Statement& row, LinkLoadRecord& load) {
+                         row.Read(load.link, load.from_b, load.average, load.peak, load.peaked,
+                                  load.updated);
+                       }));
+  for (const HistoryResolution resolution : kHistoryResolutions) {
+    ASSIGN_OR_RETURN(const int64_t closed, LastClosed(db, resolution));
+    ASSIGN_OR_RETURN(const int64_t last,
+                     db.Sql(absl::StrCat("SELECT max(id) FROM ", TableOf(resolution))).Number());
+    stored.last_slot[static_cast<size_t>(resolution) - 1] =
+        std::max(closed, last >> kHistoryPortBits);
   }
   return stored;
 }
 
-absl::StatusOr<std::vector<PortCounterRecord>> MeasurementReader::Counters(Guid node) {
-  return counters_.Bind(node).List<PortCounterRecord>(ReadCounters);
+absl::StatusOr<std::vector<PortCounterRecord>> ReadCounters(SqliteConnection& db, Guid node) {
+  return db
+      .Sql(R"sql(
+      SELECT node_guid, port, is_extended, sent_bytes_per_second, received_bytes_per_second, read_ns,
+             sent_bytes, received_bytes, sent_packets, received_packets, sent_wait_ticks,
+             symbol_errors, link_recoveries, link_downed, receive_errors, remote_physical_errors,
+             relay_errors, send_discards, send_constraint_errors, receive_constraint_errors,
+             integrity_errors, buffer_overruns, vl15_dropped
+      FROM port_counter WHERE node_guid = ? ORDER BY port)sql")
+      .Bind(node)
+      .List<PortCounterRecord>([](const Statement& row, PortCounterRecord& port) {
+        row.Read(port.node, port.port, port.is_extended, port.sent_bytes_per_second,
+                 port.received_bytes_per_second, port.read);
+        int column = 6;
+        for (const PortCounterField& field : kPortCounterFields) {
+          port.*field.count = static_cast<uint64_t>(row.Integer(column++));
+        }
+      });
 }
 
-absl::StatusOr<std::vector<HistorySlot>> MeasurementReader::AskedSlots(const HistoryQuery& query) {
-  std::vector<HistorySlot> slots;
-  slots_.Bind(static_cast<int64_t>(query.resolution));
-  RETURN_IF_ERROR(slots_.ForEach([&](const Statement& row) {
-    const HistorySlot slot{query.resolution, row.Integer(0), row.TimeAt(1),
-                           absl::Nanoseconds(row.Integer(2))};
-    if (IsAsked(query, slot)) slots.push_back(slot);
-  }));
-  return slots;
-}
-
-absl::StatusOr<bool> MeasurementReader::FindRow(const HistorySlot& slot, int64_t port,
-                                                HistoryRow& row) {
-  Statement& find = row_[static_cast<size_t>(slot.resolution) - 1];
-  ASSIGN_OR_RETURN(const bool found, find.Step((slot.slot << kHistoryPortBits) + port));
-  if (!found) return false;
-  const int64_t length_ms = find.Integer(0);
-  row.length = absl::Milliseconds(length_ms);
-  row.sent_bytes = static_cast<uint64_t>(find.Integer(1));
-  row.received_bytes = static_cast<uint64_t>(find.Integer(2));
-  row.peak_sent_per_second = PeakAt(find, 3, row.sent_bytes, length_ms);
-  row.peak_received_per_second = PeakAt(find, 4, row.received_bytes, length_ms);
-  row.errors = static_cast<uint64_t>(find.Integer(5));
-  find.Reset();
-  return true;
-}
-
-absl::StatusOr<std::vector<HistoryPoint>> MeasurementReader::History(const HistoryQuery& query) {
-  ASSIGN_OR_RETURN(const int64_t port, find_port_.Number(query.node, query.port));
+absl::StatusOr<std::vector<HistoryPoint>> ReadHistory(SqliteConnection& db,
+                                                      const HistoryQuery& query) {
+  ASSIGN_OR_RETURN(const int64_t port,
+                   db.Sql("SELECT id FROM port_counter WHERE node_guid = ? AND port = ?")
+                       .Number(query.node, query.port));
   if (port == 0) return std::vector<HistoryPoint>();
   // Slots that go while they are read would count as slots in which nothing moved.
-  RETURN_IF_ERROR(begin_.Run());
-  std::vector<HistoryPoint> points;
-  absl::StatusOr<std::vector<HistorySlot>> slots = AskedSlots(query);
-  absl::Status status = slots.status();
-  for (size_t i = 0; status.ok() && i < slots->size(); ++i) {
-    HistoryRow row;
-    const absl::StatusOr<bool> found = FindRow((*slots)[i], port, row);
-    status = found.status();
-    if (!status.ok()) break;
-    const auto point = PointOf((*slots)[i], *found ? &row : nullptr);
-    if (point) points.push_back(*point);
-  }
-  slots_.Reset();
-  RETURN_IF_ERROR(commit_.Run());
-  RETURN_IF_ERROR(status);
-  return MergePoints(std::move(points));
-}
-
-namespace {
-
-constexpr const char* kTransports[] = {"tcp", "verbs"};
-
-}  // namespace
-
-DistanceWriter::DistanceWriter(SqliteConnection& connection)
-    : insert_(connection, "INSERT OR REPLACE INTO distance VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-      drop_(connection, "DELETE FROM distance WHERE host_a = ? AND host_b = ?") {}
-
-absl::Status DistanceWriter::Apply(const PutDistances& put) {
-  for (const auto& [a, b] : put.drop) RETURN_IF_ERROR(drop_.Run(a, b));
-  for (const DistanceRecord& d : put.put) {
-    RETURN_IF_ERROR(insert_.Run(d.host_a, d.host_b, d.latency_us, d.latency_spread_us,
-                                d.bandwidth_gbps, d.bandwidth_spread_gbps, d.samples, d.measured,
-                                NameOf(kTransports, d.transport)));
-  }
-  return absl::OkStatus();
-}
-
-DistanceReader::DistanceReader(SqliteConnection& connection)
-    : list_(connection, R"sql(
-      SELECT host_a, host_b, latency_us, latency_spread_us, bandwidth_gbps, bandwidth_spread_gbps,
-             samples, measured_ns, transport = 'verbs' FROM distance ORDER BY host_a, host_b)sql") {
-}
-
-absl::StatusOr<std::vector<DistanceRecord>> DistanceReader::List() {
-  return list_.List<DistanceRecord>([](const Statement& row, DistanceRecord& d) {
-    bool is_verbs = false;
-    row.Read(d.host_a, d.host_b, d.latency_us, d.latency_spread_us, d.bandwidth_gbps,
-             d.bandwidth_spread_gbps, d.samples, d.measured, is_verbs);
-    d.transport = is_verbs ? Transport::kVerbs : Transport::kTcp;
-  });
+  RETURN_IF_ERROR(db.Sql("BEGIN").Run());
+  absl::StatusOr<std::vector<HistoryPoint>> points = ListPoints(db, query, port);
+  RETURN_IF_ERROR(db.Sql("COMMIT").Run());
+  RETURN_IF_ERROR(points.status());
+  return MergePoints(*std::move(points));
 }
 
 }  // namespace coppice

@@ -1,19 +1,19 @@
-#include "db/sqlite_schema.h"
-
+// Migrations and the check of integrity (sqlite_tables.h).
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "db/sqlite_tables.h"
 
 namespace coppice {
 namespace {
 
 absl::Status CheckOwner(SqliteConnection& connection, int64_t version) {
-  ASSIGN_OR_RETURN(const int64_t owner, connection.QueryInteger("PRAGMA application_id"));
+  ASSIGN_OR_RETURN(const int64_t owner, connection.Sql("PRAGMA application_id").Number());
   if (owner == kApplicationId) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int64_t objects,
-                   connection.QueryInteger("SELECT count(*) FROM sqlite_schema"));
+                   connection.Sql("SELECT count(*) FROM sqlite_schema").Number());
   if (owner == 0 && version == 0 && objects == 0) return absl::OkStatus();  // a new file
   return absl::FailedPreconditionError(
       absl::StrCat("database ", connection.path(),
@@ -22,14 +22,13 @@ absl::Status CheckOwner(SqliteConnection& connection, int64_t version) {
 
 absl::Status ApplyAll(SqliteConnection& connection, absl::Span<const char* const> migrations) {
   // Read again inside the transaction: nobody else can change it now.
-  ASSIGN_OR_RETURN(const int64_t version, connection.QueryInteger("PRAGMA user_version"));
+  ASSIGN_OR_RETURN(const int64_t version, connection.Sql("PRAGMA user_version").Number());
   for (size_t next = static_cast<size_t>(version); next < migrations.size(); ++next) {
     absl::Status status = connection.Execute(migrations[next]);
     if (!status.ok()) return Annotate(status, absl::StrCat("migration to schema ", next + 1));
   }
-  RETURN_IF_ERROR(
-      connection.Execute(absl::StrCat("PRAGMA user_version = ", migrations.size()).c_str()));
-  return connection.Execute(absl::StrCat("PRAGMA application_id = ", kApplicationId).c_str());
+  return connection.Execute(absl::StrCat("PRAGMA user_version = ", migrations.size(),
+                                         "; PRAGMA application_id = ", kApplicationId));
 }
 
 // Not what only tells of the past: it may be gigabytes.
@@ -51,7 +50,7 @@ absl::Status CheckTable(SqliteConnection& connection, const std::string& table) 
 }  // namespace
 
 absl::Status Migrate(SqliteConnection& connection, absl::Span<const char* const> migrations) {
-  ASSIGN_OR_RETURN(const int64_t version, connection.QueryInteger("PRAGMA user_version"));
+  ASSIGN_OR_RETURN(const int64_t version, connection.Sql("PRAGMA user_version").Number());
   RETURN_IF_ERROR(CheckOwner(connection, version));
   const int64_t newest = static_cast<int64_t>(migrations.size());
   if (version == newest) return absl::OkStatus();

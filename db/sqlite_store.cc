@@ -1,27 +1,29 @@
 #include "db/sqlite_store.h"
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
 #include <filesystem>
+#include <functional>
+#include <future>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <system_error>
-#include <utility>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "daemon/base/status_macros.h"
 #include "db/database_files.h"
-#include "db/group_writer.h"
-#include "db/sqlite_connection.h"
-#include "db/sqlite_schema.h"
 #include "db/sqlite_tables.h"
 
 namespace coppice {
 namespace {
 
-// secure_delete is on in Debian's SQLite and would rewrite every released tree. The log is copied
-// into the database after kLogPages: hot pages are copied once rather than at each of the default
-// 1,000. A log that has become longer is cut when it begins anew. SQLite's cache of pages stays as
-// it is, 2 MB: it keeps what a flood of trees has filled.
+// secure_delete is on in Debian's SQLite and would rewrite every released tree. SQLite's cache of
+// pages stays as it is, 2 MB: it keeps what a flood of trees has filled.
 constexpr int64_t kLogPages = kLogBytes / 4096;
 constexpr char kWriterSettings[] = R"sql(
     PRAGMA synchronous = FULL;
@@ -54,11 +56,9 @@ absl::StatusOr<std::unique_ptr<SqliteConnection>> OpenWriter(const std::string& 
   RETURN_IF_ERROR(SwitchToWal(*writer));
   RETURN_IF_ERROR(writer->Execute(kWriterSettings));
   RETURN_IF_ERROR(writer->Execute(absl::StrCat("PRAGMA wal_autocheckpoint = ", kLogPages,
-                                               "; PRAGMA journal_size_limit = ", kLogBytes)
-                                      .c_str()));
+                                               "; PRAGMA journal_size_limit = ", kLogBytes)));
   if (options.max_pages > 0) {
-    RETURN_IF_ERROR(
-        writer->Execute(absl::StrCat("PRAGMA max_page_count = ", options.max_pages).c_str()));
+    RETURN_IF_ERROR(writer->Execute(absl::StrCat("PRAGMA max_page_count = ", options.max_pages)));
   }
   // Not by a migration: a database that has none yet gets one whatever its schema.
   RETURN_IF_ERROR(writer->Execute(
@@ -83,62 +83,218 @@ absl::StatusOr<std::unique_ptr<SqliteConnection>> OpenReader(const std::string& 
   return reader;
 }
 
-}  // namespace
+// One thread that makes mutations durable in groups: while one group is being committed the next
+// one gathers, so that many callers share one flush of the disk.
+//
+//   waiting   a b c | d e | f g h
+//   long            |     |          X1 X2 X3, Y1 Y2
+//   groups  [a b c X1] [d e X2] [f g h X3] [Y1] ...
+//
+// A mutation may take several steps: it lines up with its like, and each group has one step of the
+// first of them. So nobody waits for more than a step.
+//
+// std::mutex rather than absl::Mutex: ThreadSanitizer sees through the former only, since the
+// system's Abseil is not instrumented.
+struct PendingMutation {
+  Mutation mutation;
+  Store::Done done;
+  size_t steps = 1;     // that it takes, one in a group
+  size_t step = 0;      // the one that this group has; those before it are durable
+  absl::Status status;  // set by the commit function
 
-class SqliteStore::Impl {
+  bool is_unfinished() const { return status.ok() && step + 1 < steps; }
+};
+
+class GroupWriter {
  public:
-  explicit Impl(LockFile lock) : lock_(std::move(lock)) {}
+  // Applies a group in order and sets every status; runs on the writer's thread. OK: the group was
+  // committed; else why it was not.
+  using Commit = std::function<absl::Status(absl::Span<PendingMutation>)>;
 
-  absl::Status Open(const std::string& path, const SqliteOptions& options) {
-    ASSIGN_OR_RETURN(writer_connection_, OpenWriter(path, options));
-    mutator_.emplace(*writer_connection_);
-    begin_.emplace(*writer_connection_, "BEGIN IMMEDIATE");
-    commit_.emplace(*writer_connection_, "COMMIT");
-    rollback_.emplace(*writer_connection_, "ROLLBACK");
-    RETURN_IF_ERROR(writer_connection_->Prepare());
-    ASSIGN_OR_RETURN(reader_connection_, OpenReader(path, options));
-    reader_.emplace(*reader_connection_);
-    RETURN_IF_ERROR(reader_connection_->Prepare());
+  explicit GroupWriter(Commit commit) : commit_(std::move(commit)), thread_([this] { Run(); }) {}
+  // Commits and answers everything that waits, then ends the thread.
+  ~GroupWriter() {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+  // Never blocks on a commit. `steps`: at least 1; it is answered after the last, or the first that
+  // fails. Thread-safe.
+  void Submit(Mutation mutation, Store::Done done, size_t steps) {
+    bool was_empty;
+    {
+      std::lock_guard lock(mutex_);
+      was_empty = queue_.empty();
+      ++statistics_.queued;
+      queue_.push_back({std::move(mutation), std::move(done), steps, 0, absl::OkStatus()});
+    }
+    if (was_empty) wake_.notify_one();
+  }
+
+  // Without the size of the database, which only the store knows. Thread-safe.
+  StoreStatistics Statistics() const {
+    std::lock_guard lock(mutex_);
+    return statistics_;
+  }
+
+ private:
+  // Bounds how long the first of a group waits for the last.
+  static constexpr size_t kMaxGroup = 1024;
+
+  void CommitAndCount(absl::Span<PendingMutation> group) {
+    const auto begin = std::chrono::steady_clock::now();
+    const absl::Status committed = commit_(group);
+    const absl::Duration took = absl::FromChrono(std::chrono::steady_clock::now() - begin);
+    constexpr auto& kBounds = StoreStatistics::kBounds;
+    const auto bucket = std::lower_bound(kBounds.begin(), kBounds.end(), took) - kBounds.begin();
+    const auto finished = static_cast<uint64_t>(std::count_if(
+        group.begin(), group.end(), [](const PendingMutation& p) { return !p.is_unfinished(); }));
+    std::lock_guard lock(mutex_);
+    statistics_.queued -= finished;
+    statistics_.mutations += finished;
+    ++(committed.ok() ? statistics_.commits : statistics_.failed_commits);
+    if (!committed.ok()) statistics_.refused += finished;
+    statistics_.fault = std::string(committed.message());
+    ++statistics_.commit_times[static_cast<size_t>(bucket)];
+    statistics_.commit_time += took;
+  }
+
+  // Has `batch` end with the next step of a long one, if there is any.
+  void AddStep(std::vector<PendingMutation>& batch) {
+    const auto longs = std::stable_partition(batch.begin(), batch.end(),
+                                             [](const PendingMutation& p) { return p.steps == 1; });
+    std::move(longs, batch.end(), std::back_inserter(long_));
+    batch.erase(longs, batch.end());
+    if (long_.empty()) return;
+    batch.push_back(std::move(long_.front()));
+    long_.pop_front();
+  }
+
+  void Run() {
+    std::vector<PendingMutation> batch;
+    for (;;) {
+      {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [this] { return stopping_ || !queue_.empty() || !long_.empty(); });
+        if (queue_.empty() && long_.empty()) return;
+        batch.swap(queue_);
+      }
+      AddStep(batch);
+      for (size_t begin = 0; begin < batch.size(); begin += kMaxGroup) {
+        absl::Span<PendingMutation> group =
+            absl::MakeSpan(batch).subspan(begin, std::min(kMaxGroup, batch.size() - begin));
+        CommitAndCount(group);
+        for (PendingMutation& pending : group) {
+          if (pending.is_unfinished()) {
+            ++pending.step;
+            long_.push_front(std::move(pending));
+            continue;
+          }
+          // The callback goes before the next answer: what it holds is released here, too.
+          Store::Done done = std::move(pending.done);
+          std::move(done)(std::move(pending.status));
+        }
+      }
+      batch.clear();
+    }
+  }
+
+  const Commit commit_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<PendingMutation> queue_;  // guarded by mutex_
+  bool stopping_ = false;               // guarded by mutex_
+  StoreStatistics statistics_;          // guarded by mutex_
+  std::deque<PendingMutation> long_;    // the writer's thread's: those of several steps
+  std::thread thread_;                  // last: it uses the rest
+};
+
+class OpenStore final : public SqliteStore {
+ public:
+  explicit OpenStore(std::unique_ptr<LockFile> lock) : lock_(std::move(lock)) {}
+
+  absl::Status OpenFiles(const std::string& path, const SqliteOptions& options) {
+    ASSIGN_OR_RETURN(writer_, OpenWriter(path, options));
+    mutator_.emplace(*writer_);
+    ASSIGN_OR_RETURN(reader_, OpenReader(path, options));
+    events_.emplace(*reader_);
     files_ = std::make_unique<FilesInPlace>(path);
-    ASSIGN_OR_RETURN(database_id_, writer_connection_->QueryInteger(
-                                       "SELECT value FROM setting WHERE name = 'database_id'"));
+    ASSIGN_OR_RETURN(database_id_,
+                     writer_->Sql("SELECT value FROM setting WHERE name = 'database_id'").Number());
     group_writer_ = std::make_unique<GroupWriter>(
         [this](absl::Span<PendingMutation> group) { return CommitGroup(group); });
     return absl::OkStatus();
   }
 
-  void Submit(Mutation mutation, Done done) {
+  void Submit(Mutation mutation, Done done) override {
     const size_t steps = SqliteMutator::StepsOf(mutation);
     group_writer_->Submit(std::move(mutation), std::move(done), steps);
   }
 
-  uint64_t database_id() const { return static_cast<uint64_t>(database_id_); }
+  absl::StatusOr<StoredState> Load() override { return Ask(LoadState); }
+  absl::StatusOr<std::vector<EntryUse>> Entries() override { return Ask(ReadEntries); }
+  absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) override {
+    std::lock_guard lock(reader_mutex_);
+    return events_->Find(filter);
+  }
+  absl::StatusOr<EventRange> KeptEvents() override { return Ask(ReadEventRange); }
+  absl::StatusOr<JobRecord> GetJob(JobId id) override { return Ask(ReadJob, id); }
+  absl::StatusOr<int64_t> EndedJobs(absl::Time before) override {
+    return Ask(CountEndedJobs, before);
+  }
+  absl::StatusOr<std::vector<OwnedJobs>> EndedJobsOfOwners() override {
+    return Ask(CountEndedJobsOfOwners);
+  }
+  absl::StatusOr<PlacementRecord> GetPlacement(PlacementId id) override {
+    return Ask(ReadPlacement, id);
+  }
+  absl::StatusOr<int64_t> EndedPlacements(absl::Time before) override {
+    return Ask(CountEndedPlacements, before);
+  }
+  absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override {
+    return Ask(FindLinkIds, links);
+  }
+  absl::StatusOr<StoredLoad> LoadMeasurements() override { return Ask(ReadLoad); }
+  absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node) override {
+    return Ask(ReadCounters, node);
+  }
+  absl::StatusOr<std::vector<HistoryPoint>> History(const HistoryQuery& query) override {
+    return Ask(ReadHistory, query);
+  }
+  absl::StatusOr<std::vector<PatternRecord>> Patterns() override { return Ask(ListPatterns); }
+  absl::StatusOr<std::string> PatternData(int64_t id) override { return Ask(ReadPatternData, id); }
+  absl::StatusOr<std::vector<DistanceRecord>> Distances() override { return Ask(ListDistances); }
+  absl::StatusOr<OrderRecord> GetOrder(JobId job) override { return Ask(ReadOrder, job); }
+  absl::StatusOr<std::vector<DeedRecord>> Deeds(const DeedFilter& filter) override {
+    return Ask(FindDeeds, filter);
+  }
+  uint64_t DatabaseId() override { return static_cast<uint64_t>(database_id_); }
 
-  StoreStatistics Statistics() const {
+  StoreStatistics Statistics() override {
     StoreStatistics statistics = group_writer_->Statistics();
     const absl::Status lost = files_->Check();
     // What the last write met may be mended by now; of any other fault only the next one tells.
     if (!lost.ok() || was_lost_) statistics.fault = std::string(lost.message());
     for (const char* file : {"", "-wal"}) {
       std::error_code absent;
-      const auto bytes = std::filesystem::file_size(writer_connection_->path() + file, absent);
+      const auto bytes = std::filesystem::file_size(writer_->path() + file, absent);
       if (!absent) statistics.database_bytes += bytes;
     }
     return statistics;
   }
 
-  absl::StatusOr<StoredState> Load() {
+ private:
+  // What a question answers on the reader's connection, one caller at a time.
+  template <class Answer, class... Parameters, class... Values>
+  Answer Ask(Answer (*question)(SqliteConnection&, Parameters...), const Values&... values) {
     std::lock_guard lock(reader_mutex_);
-    return reader_->Load();
-  }
-  // What a table's reader answers, one caller at a time.
-  template <class Table, class Answer, class... Parameters, class... Values>
-  Answer Ask(Answer (Table::*question)(Parameters...), const Values&... values) {
-    std::lock_guard lock(reader_mutex_);
-    return (reader_->of<Table>().*question)(values...);
+    return question(*reader_, values...);
   }
 
- private:
   // One transaction: either everything that was not refused is durable, or, on a storage failure,
   // nothing is and everyone gets that failure.
   absl::Status CommitGroup(absl::Span<PendingMutation> group) {
@@ -147,12 +303,10 @@ class SqliteStore::Impl {
     if (status.ok()) {
       mutator_->Committed();
     } else {
-      if (writer_connection_->in_transaction()) {
-        writer_connection_->Execute("ROLLBACK")
-            .IgnoreError();  // the first error is the one to tell
-      }
+      // The first error is the one to tell.
+      if (writer_->in_transaction()) writer_->Execute("ROLLBACK").IgnoreError();
       mutator_->RolledBack();
-      writer_connection_->TakeStorageFailure().IgnoreError();
+      writer_->TakeStorageFailure().IgnoreError();
       for (PendingMutation& pending : group) pending.status = status;
     }
     for (const PendingMutation& pending : group) {
@@ -162,23 +316,22 @@ class SqliteStore::Impl {
   }
 
   absl::Status Begin() {
-    RETURN_IF_ERROR(begin_->Run());
+    RETURN_IF_ERROR(writer_->Sql("BEGIN IMMEDIATE").Run());
     return mutator_->DropAbandoned();
   }
 
-  // A savepoint costs a copy of every page that its mutation changes, and hardly any group holds a
-  // mutation that is refused. So a group is first applied without any; if one is refused, the group
-  // starts over, each of its mutations in a savepoint.
+  // Without savepoints first; if a mutation is refused, the group starts over, each in one of its
+  // own.
   absl::Status ApplyGroup(absl::Span<PendingMutation> group) {
     RETURN_IF_ERROR(Begin());
     ASSIGN_OR_RETURN(const bool applied, ApplyIfAllPass(group));
     if (applied) return Commit();
-    RETURN_IF_ERROR(rollback_->Run());
+    RETURN_IF_ERROR(writer_->Sql("ROLLBACK").Run());
     mutator_->RolledBack();
     RETURN_IF_ERROR(Begin());
     for (PendingMutation& pending : group) {
       pending.status = mutator_->Apply(pending.mutation, pending.step);
-      if (!pending.status.ok()) RETURN_IF_ERROR(writer_connection_->TakeStorageFailure());
+      if (!pending.status.ok()) RETURN_IF_ERROR(writer_->TakeStorageFailure());
     }
     return Commit();
   }
@@ -188,14 +341,14 @@ class SqliteStore::Impl {
     const absl::Status lost = files_->Check();
     was_lost_ = !lost.ok();
     RETURN_IF_ERROR(lost);
-    return commit_->Run();
+    return writer_->Sql("COMMIT").Run();
   }
 
   // False: one was refused, and the transaction must be rolled back.
   absl::StatusOr<bool> ApplyIfAllPass(absl::Span<PendingMutation> group) {
     for (const PendingMutation& pending : group) {
       if (mutator_->ApplyBare(pending.mutation, pending.step).ok()) continue;
-      RETURN_IF_ERROR(writer_connection_->TakeStorageFailure());
+      RETURN_IF_ERROR(writer_->TakeStorageFailure());
       return false;
     }
     return true;
@@ -203,85 +356,35 @@ class SqliteStore::Impl {
 
   // Destroyed from the last to the first: the writer's thread ends, connections close, the lock
   // goes.
-  LockFile lock_;
-  std::unique_ptr<SqliteConnection> writer_connection_;
+  std::unique_ptr<LockFile> lock_;
+  std::unique_ptr<SqliteConnection> writer_;
   std::optional<SqliteMutator> mutator_;
-  std::optional<Statement> begin_, commit_, rollback_;
   std::mutex reader_mutex_;
-  std::unique_ptr<SqliteConnection> reader_connection_;  // guarded by reader_mutex_
-  std::optional<SqliteReader> reader_;                   // guarded by reader_mutex_
+  std::unique_ptr<SqliteConnection> reader_;  // guarded by reader_mutex_
+  std::optional<EventReader> events_;         // guarded by reader_mutex_
   std::unique_ptr<const FilesInPlace> files_;
   int64_t database_id_ = 0;
   std::atomic<bool> was_lost_ = false;  // that is why the last group was not committed
   std::unique_ptr<GroupWriter> group_writer_;
 };
 
-SqliteStore::SqliteStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-SqliteStore::~SqliteStore() = default;
+}  // namespace
+
+absl::Status Store::Apply(Mutation mutation) {
+  std::promise<absl::Status> result;
+  Submit(std::move(mutation),
+         [&result](absl::Status status) { result.set_value(std::move(status)); });
+  return result.get_future().get();
+}
 
 absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(const std::string& path,
                                                                const SqliteOptions& options) {
   // First of all: closing any descriptor of the database file would drop another store's locks.
-  ASSIGN_OR_RETURN(LockFile lock, LockFile::Acquire(path));
+  ASSIGN_OR_RETURN(auto lock, LockFile::Acquire(path));
   KeepPrivate(path);
-  auto impl = std::make_unique<Impl>(std::move(lock));
-  RETURN_IF_ERROR(impl->Open(path, options));
-  return std::unique_ptr<SqliteStore>(new SqliteStore(std::move(impl)));
+  auto store = std::make_unique<OpenStore>(std::move(lock));
+  RETURN_IF_ERROR(store->OpenFiles(path, options));
+  return store;
 }
-
-void SqliteStore::Submit(Mutation mutation, Done done) {
-  impl_->Submit(std::move(mutation), std::move(done));
-}
-
-absl::StatusOr<StoredState> SqliteStore::Load() { return impl_->Load(); }
-absl::StatusOr<std::vector<EntryUse>> SqliteStore::Entries() {
-  return impl_->Ask(&TreeReader::Entries);
-}
-absl::StatusOr<std::vector<EventRecord>> SqliteStore::Events(const EventFilter& filter) {
-  return impl_->Ask(&EventReader::Find, filter);
-}
-absl::StatusOr<EventRange> SqliteStore::KeptEvents() { return impl_->Ask(&EventReader::Kept); }
-absl::StatusOr<JobRecord> SqliteStore::GetJob(JobId id) { return impl_->Ask(&JobReader::Get, id); }
-absl::StatusOr<int64_t> SqliteStore::EndedJobs(absl::Time before) {
-  return impl_->Ask(&JobReader::Ended, before);
-}
-absl::StatusOr<std::vector<OwnedJobs>> SqliteStore::EndedJobsOfOwners() {
-  return impl_->Ask(&JobReader::EndedOfOwners);
-}
-absl::StatusOr<PlacementRecord> SqliteStore::GetPlacement(PlacementId id) {
-  return impl_->Ask(&PlacementReader::Get, id);
-}
-absl::StatusOr<int64_t> SqliteStore::EndedPlacements(absl::Time before) {
-  return impl_->Ask(&PlacementReader::Ended, before);
-}
-absl::StatusOr<std::vector<int64_t>> SqliteStore::LinkIds(const std::vector<LinkRecord>& links) {
-  return impl_->Ask(&InventoryReader::LinkIds, links);
-}
-absl::StatusOr<StoredLoad> SqliteStore::LoadMeasurements() {
-  return impl_->Ask(&MeasurementReader::Load);
-}
-absl::StatusOr<std::vector<PortCounterRecord>> SqliteStore::Counters(Guid node) {
-  return impl_->Ask(&MeasurementReader::Counters, node);
-}
-absl::StatusOr<std::vector<HistoryPoint>> SqliteStore::History(const HistoryQuery& query) {
-  return impl_->Ask(&MeasurementReader::History, query);
-}
-absl::StatusOr<std::vector<PatternRecord>> SqliteStore::Patterns() {
-  return impl_->Ask(&PatternReader::List);
-}
-absl::StatusOr<std::string> SqliteStore::PatternData(int64_t id) {
-  return impl_->Ask(&PatternReader::Data, id);
-}
-absl::StatusOr<std::vector<DistanceRecord>> SqliteStore::Distances() {
-  return impl_->Ask(&DistanceReader::List);
-}
-absl::StatusOr<OrderRecord> SqliteStore::GetOrder(JobId job) {
-  return impl_->Ask(&OrderReader::Get, job);
-}
-absl::StatusOr<std::vector<DeedRecord>> SqliteStore::Deeds(const DeedFilter& filter) {
-  return impl_->Ask(&DeedReader::Find, filter);
-}
-StoreStatistics SqliteStore::Statistics() { return impl_->Statistics(); }
-uint64_t SqliteStore::DatabaseId() { return impl_->database_id(); }
 
 }  // namespace coppice

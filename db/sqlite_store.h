@@ -38,37 +38,7 @@ class SqliteStore : public Store {
   // one. Reads every page once to find damage.
   static absl::StatusOr<std::unique_ptr<SqliteStore>> Open(const std::string& path,
                                                            const SqliteOptions& options = {});
-  // Applies everything that was submitted, then closes.
-  ~SqliteStore() override;
-  SqliteStore(const SqliteStore&) = delete;
-  SqliteStore& operator=(const SqliteStore&) = delete;
-
-  void Submit(Mutation mutation, Done done) override;
-  absl::StatusOr<StoredState> Load() override;
-  absl::StatusOr<std::vector<EntryUse>> Entries() override;
-  absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) override;
-  absl::StatusOr<EventRange> KeptEvents() override;
-  absl::StatusOr<JobRecord> GetJob(JobId id) override;
-  absl::StatusOr<int64_t> EndedJobs(absl::Time before) override;
-  absl::StatusOr<std::vector<OwnedJobs>> EndedJobsOfOwners() override;
-  absl::StatusOr<PlacementRecord> GetPlacement(PlacementId id) override;
-  absl::StatusOr<int64_t> EndedPlacements(absl::Time before) override;
-  absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override;
-  absl::StatusOr<StoredLoad> LoadMeasurements() override;
-  absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node) override;
-  absl::StatusOr<std::vector<HistoryPoint>> History(const HistoryQuery& query) override;
-  absl::StatusOr<std::vector<PatternRecord>> Patterns() override;
-  absl::StatusOr<std::string> PatternData(int64_t id) override;
-  absl::StatusOr<std::vector<DistanceRecord>> Distances() override;
-  absl::StatusOr<OrderRecord> GetOrder(JobId job) override;
-  absl::StatusOr<std::vector<DeedRecord>> Deeds(const DeedFilter& filter) override;
-  StoreStatistics Statistics() override;
-  uint64_t DatabaseId() override;
-
- private:
-  class Impl;
-  explicit SqliteStore(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  // The end of it applies everything that was submitted, then closes.
 };
 
 }  // namespace coppice

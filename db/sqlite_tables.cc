@@ -3,7 +3,6 @@
 #include <variant>
 
 #include "daemon/base/status_macros.h"
-#include "db/record_check.h"
 
 namespace coppice {
 namespace {
@@ -17,6 +16,17 @@ const JobRecord* JobOf(const Mutation& mutation) {
 
 }  // namespace
 
+absl::StatusOr<std::vector<int64_t>> FindSurplus(Statement& ended, int64_t most,
+                                                 absl::Time before) {
+  std::vector<int64_t> ids;
+  RETURN_IF_ERROR(ended.ForEach([&](const Statement& row) {
+    const bool goes = static_cast<int64_t>(ids.size()) < most || row.TimeAt(1) < before;
+    if (goes) ids.push_back(row.Integer(0));
+    return goes;
+  }));
+  return ids;
+}
+
 size_t SqliteMutator::StepsOf(const Mutation& mutation) {
   const JobRecord* const job = JobOf(mutation);
   return job == nullptr ? 1 : SlicesOf(job->endpoints.size());
@@ -24,13 +34,12 @@ size_t SqliteMutator::StepsOf(const Mutation& mutation) {
 
 absl::Status SqliteMutator::ApplyBare(const Mutation& mutation, size_t step) {
   RETURN_IF_ERROR(CheckShape(mutation));
-  if (step + 1 < StepsOf(mutation)) return tables_.of<JobWriter>().PutAhead(*JobOf(mutation), step);
+  if (step + 1 < StepsOf(mutation)) return jobs_.PutAhead(*JobOf(mutation), step);
   return std::visit(
       [this](const auto& what) -> absl::Status {
         RETURN_IF_ERROR(Do(what));
         if constexpr (requires { what.deed; }) {
-          if (what.deed != nullptr)
-            return tables_.of<DeedWriter>().Append(*what.deed, DeedLimits());
+          if (what.deed != nullptr) return deeds_.Append(*what.deed, DeedLimits());
         }
         return absl::OkStatus();
       },
@@ -38,33 +47,43 @@ absl::Status SqliteMutator::ApplyBare(const Mutation& mutation, size_t step) {
 }
 
 absl::Status SqliteMutator::Apply(const Mutation& mutation, size_t step) {
-  RETURN_IF_ERROR(savepoint_.Run());
+  RETURN_IF_ERROR(db_.Sql("SAVEPOINT mutation").Run());
   absl::Status status = ApplyBare(mutation, step);
-  if (!status.ok() && connection_.in_transaction()) {
-    RETURN_IF_ERROR(rollback_savepoint_.Run());
+  if (!status.ok() && db_.in_transaction()) {
+    RETURN_IF_ERROR(db_.Sql("ROLLBACK TO mutation").Run());
     RolledBack();
   }
-  if (connection_.in_transaction()) RETURN_IF_ERROR(release_savepoint_.Run());
+  if (db_.in_transaction()) RETURN_IF_ERROR(db_.Sql("RELEASE mutation").Run());
   return status;
 }
 
-void SqliteMutator::Abandon(const Mutation& mutation) {
-  tables_.of<JobWriter>().Abandon(JobOf(mutation)->id);
+void SqliteMutator::Abandon(const Mutation& mutation) { jobs_.Abandon(JobOf(mutation)->id); }
+
+void SqliteMutator::Committed() {
+  jobs_.Committed();
+  counters_.Committed();
+  deeds_.Committed();
+}
+
+void SqliteMutator::RolledBack() {
+  jobs_.RolledBack();
+  counters_.RolledBack();
+  deeds_.RolledBack();
 }
 
 absl::Status SqliteMutator::Do(const StartPlacement& start) {
-  RETURN_IF_ERROR(
-      tables_.of<PlacementWriter>().Start(start.placement, start.job->id, start.job->created));
+  RETURN_IF_ERROR(coppice::Apply(db_, start));
   return Do(PutJob(start.job));
 }
 
-// Every question leaves its statements reset, also one that fails: a statement half way would keep
-// the transaction, and the log that it pins, open.
-absl::StatusOr<StoredState> SqliteReader::Load() {
-  RETURN_IF_ERROR(begin_.Run());
+absl::StatusOr<StoredState> LoadState(SqliteConnection& db) {
+  RETURN_IF_ERROR(db.Sql("BEGIN").Run());
   StoredState state;
-  const absl::Status loaded = tables_.Load(state);
-  RETURN_IF_ERROR(commit_.Run());
+  absl::Status loaded = LoadJobs(db, state);
+  if (loaded.ok()) loaded = LoadTrees(db, state);
+  if (loaded.ok()) loaded = LoadPlacements(db, state);
+  if (loaded.ok()) loaded = LoadSettings(db, state);
+  RETURN_IF_ERROR(db.Sql("COMMIT").Run());
   RETURN_IF_ERROR(loaded);
   return state;
 }

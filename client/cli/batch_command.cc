@@ -2,9 +2,7 @@
 #include <unistd.h>
 
 #include <iostream>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,7 +13,6 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
-#include "proto/text/option_words.h"
 #include "proto/text/text_file.h"
 
 namespace coppice {
@@ -80,47 +77,36 @@ v1::BatchGoal GoalNamed(absl::string_view name) {
 
 absl::Status FillRequest(BatchOptions& options) {
   v1::BatchCreateTreesRequest& request = options.request;
-  request.set_operation(OperationNamed(options.operation).value());
+  request.set_operation(OperationNamed(options.operation));
   request.set_admission(options.admission == "all" ? v1::BATCH_ADMISSION_ALL
                                                    : v1::BATCH_ADMISSION_LARGEST);
   request.set_goal(GoalNamed(options.goal));
-  const std::vector<uint64_t> all = *ParseByteSizes(options.bytes);
-  for (const uint64_t bytes : all) {
-    request.add_sizes()->set_bytes(bytes);
-  }
+  FillSizes(options.bytes, *request.mutable_sizes());
   request.set_view(options.trees ? v1::TREE_VIEW_FULL : v1::TREE_VIEW_SUMMARY);
   if (!options.grid.empty()) return FillGrid(options, *request.mutable_grid());
   return FillList(options.list, request);
 }
 
-void ShowProgress(const v1::BatchProgress& progress) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  ShownStream::Control(std::cerr, kWipeLine);
-  std::cerr << progress.phase() << " " << progress.planned() << " of " << progress.communicators()
-            << std::flush;
-}
-
 absl::StatusOr<Outcome> Run(Connection& connection, const v1::BatchCreateTreesRequest& request) {
   Outcome outcome;
   bool has_summary = false;
-  const absl::Status status = connection.Read<v1::BatchCreateTreesUpdate>(
-      connection.trees(), &v1::Trees::StubInterface::BatchCreateTrees, request,
-      [&](v1::BatchCreateTreesUpdate& update) {
-        if (update.has_progress()) ShowProgress(update.progress());
-        if (update.has_tree()) outcome.trees.push_back(std::move(*update.mutable_tree()));
-        if (update.has_summary()) outcome.summary = std::move(*update.mutable_summary());
-        has_summary |= update.has_summary();
-      });
-  if (isatty(STDERR_FILENO) != 0) ShownStream::Control(std::cerr, kWipeLine);
+  const auto each = [&](v1::BatchCreateTreesUpdate& update) {
+    const v1::BatchProgress& progress = update.progress();
+    if (update.has_progress()) {
+      ShowProgress(absl::StrCat(progress.phase(), " ", progress.planned(), " of ",
+                                progress.communicators()));
+    }
+    if (update.has_tree()) outcome.trees.push_back(std::move(*update.mutable_tree()));
+    if (update.has_summary()) outcome.summary = std::move(*update.mutable_summary());
+    has_summary |= update.has_summary();
+    return true;
+  };
+  const absl::Status status =
+      connection.Watch(&TreesStub::BatchCreateTrees, request, each, /*is_bounded=*/true);
+  ShowProgress("");
   if (!status.ok()) return status;
   if (!has_summary) return absl::DataLossError("the daemon's answer ended without a summary");
   return outcome;
-}
-
-nlohmann::ordered_json JsonOf(const google::protobuf::Message& message) {
-  std::ostringstream text;
-  PrintJsonLine(text, message);
-  return nlohmann::ordered_json::parse(text.str());
 }
 
 void PrintOutcomeJson(const Outcome& outcome) {
@@ -142,28 +128,24 @@ std::string RootText(const v1::Tree& tree, const SwitchNames& names) {
   return is_named ? name->second : absl::StrFormat("%016x", guid);
 }
 
-void PrintTrees(const Outcome& outcome, const SwitchNames& names, bool is_wide) {
-  Table table({"NUMBER", "TREE", "TYPE", "RANKS", "SWITCHES", "HEIGHT", "RADIUS", "US", "ROOT"},
-              {5, 6}, is_wide);
-  for (const v1::BatchTree& of : outcome.trees) {
-    const v1::Tree& tree = of.tree();
-    table.Add({absl::StrCat(of.communicator()), tree.id().empty() ? "-" : tree.id(),
-               Word(tree.type()), absl::StrCat(tree.rank_count()),
-               absl::StrCat(tree.switch_count()), absl::StrCat(tree.height()),
-               absl::StrCat(tree.radius()), Fixed(tree.predicted().total_us()),
-               RootText(tree, names)});
-  }
-  table.Print(std::cout);
+void PrintTrees(const Session& session, const Outcome& outcome, const SwitchNames& names) {
+  PrintRows(
+      session, {"NUMBER", "TREE", "TYPE", "RANKS", "SWITCHES", "HEIGHT", "RADIUS", "US", "ROOT"},
+      {5, 6}, outcome.trees, [&](const v1::BatchTree& of) {
+        const v1::Tree& tree = of.tree();
+        return CellsOf(of.communicator(), tree.id().empty() ? "-" : tree.id(), Word(tree.type()),
+                       tree.rank_count(), tree.switch_count(), tree.height(), tree.radius(),
+                       Fixed(tree.predicted().total_us()), RootText(tree, names));
+      });
   std::cout << "\n";
 }
 
 void PrintSummary(const v1::BatchSummary& summary, bool is_dry_run) {
   Table table({"COMMUNICATORS", is_dry_run ? "PLANNED" : "GRANTED", "TYPE I", "REFUSED", "ENTRIES",
                "MOST MESSAGES", "FABRIC"});
-  table.Add({absl::StrCat(summary.communicators()), absl::StrCat(summary.granted()),
-             absl::StrCat(summary.type_i()), absl::StrCat(summary.refusals_size()),
-             absl::StrCat(summary.entries()), absl::StrCat(summary.most_packets()),
-             absl::StrCat(summary.fabric_version())});
+  table.Add(CellsOf(summary.communicators(), summary.granted(), summary.type_i(),
+                    summary.refusals_size(), summary.entries(), summary.most_packets(),
+                    summary.fabric_version()));
   table.Print(std::cout);
   const auto tell = [](const std::string& text) {
     std::cout << (IsForPeople() ? Wrapped(text, 2) : text) << "\n";
@@ -177,9 +159,8 @@ void PrintSummary(const v1::BatchSummary& summary, bool is_dry_run) {
 void PrintComparison(const v1::BatchComparison& comparison) {
   Table table({"", "ADMITTED", "REFUSED", "ENTRIES", "FARTHER ROOTS", "MESSAGES"});
   const auto add = [&table](const char* name, const v1::BatchTotals& totals) {
-    table.Add({name, absl::StrCat(totals.admitted()), absl::StrCat(totals.refused()),
-               absl::StrCat(totals.entries()), absl::StrCat(totals.farther_roots()),
-               absl::StrCat(totals.most_packets())});
+    table.Add(CellsOf(name, totals.admitted(), totals.refused(), totals.entries(),
+                      totals.farther_roots(), totals.most_packets()));
   };
   add("this batch", comparison.batch());
   add("one by one, fewest entries", comparison.one_by_one());
@@ -204,7 +185,7 @@ int Batch(Session& session, Connection& connection, BatchOptions& options) {
   const absl::StatusOr<Outcome> outcome = Run(connection, options.request);
   if (!outcome.ok()) return Fail(outcome.status());
   if (session.json) return PrintOutcomeJson(*outcome), 0;
-  if (options.trees) PrintTrees(*outcome, NamesOfSwitches(connection), session.is_wide);
+  if (options.trees) PrintTrees(session, *outcome, NamesOfSwitches(connection));
   PrintSummary(outcome->summary, options.request.validate_only());
   if (outcome->summary.has_comparison()) PrintComparison(outcome->summary.comparison());
   return 0;
@@ -261,12 +242,7 @@ void AddBatchCommand(CLI::App& tree, Session& session) {
       ->capture_default_str();
   AddField(*command, "--type-i", request, &v1::BatchCreateTreesRequest::set_accept_type_i,
            "A tree over NICs for a communicator that gets none over switches");
-  command->add_option("--op,--operation", options.operation, "barrier, bcast, reduce or allreduce")
-      ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}))
-      ->capture_default_str();
-  command->add_option("--bytes", options.bytes, "Sizes, such as 8 or 8,4K,1M: an equal mix")
-      ->check(Understood(ParseByteSizes, kByteSizesMeant))
-      ->capture_default_str();
+  AddOperationOptions(*command, "--op,--operation", options.operation, options.bytes);
   command->add_option("--request-id", *request.mutable_request_id(),
                       "Makes a retry harmless: the same id grants once");
   CLI::Option* const dry_run =

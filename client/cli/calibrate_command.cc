@@ -2,7 +2,6 @@
 // force. What it prints is itself a profile, the report in its comments, unless JSON is asked for
 // or the profile goes to a file.
 #include <iostream>
-#include <memory>
 #include <set>
 #include <string>
 
@@ -16,8 +15,6 @@
 
 namespace coppice {
 namespace {
-
-using FabricStub = v1::Fabric::StubInterface;
 
 struct CalibrateOptions {
   v1::CalibrateRequest request;
@@ -64,11 +61,9 @@ std::string ReportText(const v1::CalibrateResponse& fit) {
 }
 
 int Reset(Session& session, Connection& connection) {
-  const auto response = connection.Call(connection.fabric(), &FabricStub::ResetCalibration,
-                                        v1::ResetCalibrationRequest());
-  if (const auto status = Settled(session, response)) return *status;
-  std::cout << "profile " << response->profile() << " of the configuration is in force\n";
-  return 0;
+  return Show(session, connection.Call(&FabricStub::ResetCalibration), [](const auto& now) {
+    std::cout << "profile " << now.profile() << " of the configuration is in force\n";
+  });
 }
 
 int Calibrate(Session& session, Connection& connection, CalibrateOptions& options) {
@@ -77,7 +72,7 @@ int Calibrate(Session& session, Connection& connection, CalibrateOptions& option
   if (!text.ok()) return Fail(text.status());
   options.request.set_samples_csv(*std::move(text));
   options.request.set_origin(options.file == "-" ? "standard input" : options.file);
-  const auto fit = connection.Call(connection.fabric(), &FabricStub::Calibrate, options.request);
+  const auto fit = connection.Call(&FabricStub::Calibrate, options.request);
   if (!fit.ok()) return Fail(fit.status());
   const std::string report = ReportText(*fit);
   const std::string profile = absl::StrCat("# ", absl::StrReplaceAll(report, {{"\n", "\n# "}}),

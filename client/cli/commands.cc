@@ -4,91 +4,66 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <iostream>
 #include <mutex>
 #include <ostream>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/output.h"
 #include "proto/text/exit_status.h"
 
 namespace coppice {
 namespace {
 
-// A sign of life for whoever waits: once a command takes longer than a second, a line on stderr.
-
-// Lives as long as the command. Its thread writes to `out` between Begin and End only, so the
-// command may write to it outside. On a terminal the line is renewed every second and wiped at the
-// end; elsewhere it is written once.
+// A sign of life for whoever waits: once a command takes longer than a second, a line on stderr. On
+// a terminal it is renewed every second and wiped at the end; elsewhere it is written once. Written
+// while the command waits only, so that it may write to stderr outside.
 class Waiting {
  public:
-  Waiting(std::ostream& out, bool is_terminal, std::string what);
-  ~Waiting();
+  explicit Waiting(std::string what) : what_(std::move(what)), thread_([this] { Run(); }) {}
+  ~Waiting() {
+    Set(false);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      over_ = true;
+    }
+    over_cv_.notify_all();
+    thread_.join();
+  }
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
-  void Begin();
-  void End();
+  void Set(bool waits) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waits_ = waits;
+    if (waits || !is_terminal_ || !shown_) return;
+    ShowProgress("");
+    shown_ = false;
+  }
 
  private:
-  void Run();
+  void Run() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (int seconds = 1;; ++seconds) {
+      if (over_cv_.wait_for(lock, std::chrono::seconds(1), [this] { return over_; })) return;
+      if (!waits_ || (shown_ && !is_terminal_)) continue;
+      if (is_terminal_) {
+        ShowProgress(absl::StrCat(what_, ": ", seconds, " s"));
+      } else {
+        std::cerr << what_ << std::endl;
+      }
+      shown_ = true;
+    }
+  }
 
-  std::ostream& out_;
-  const bool is_terminal_;
   const std::string what_;
-
+  const bool is_terminal_ = isatty(STDERR_FILENO) != 0;
   std::mutex mutex_;
   std::condition_variable over_cv_;
-  bool over_ = false;   // the command is done
-  bool waits_ = false;  // between Begin and End
+  bool over_ = false;  // the command is done
+  bool waits_ = false;
   bool shown_ = false;  // a line is on the terminal, or was written elsewhere
   std::thread thread_;  // last: it uses the rest
 };
-
-Waiting::Waiting(std::ostream& out, bool is_terminal, std::string what)
-    : out_(out), is_terminal_(is_terminal), what_(std::move(what)), thread_([this] { Run(); }) {}
-
-Waiting::~Waiting() {
-  End();
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    over_ = true;
-  }
-  over_cv_.notify_all();
-  thread_.join();
-}
-
-void Waiting::Begin() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  waits_ = true;
-}
-
-void Waiting::End() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  waits_ = false;
-  if (!is_terminal_ || !shown_) return;
-  ShownStream::Control(out_, kWipeLine);
-  out_ << std::flush;
-  shown_ = false;
-}
-
-void Waiting::Run() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  for (int seconds = 1;; ++seconds) {
-    if (over_cv_.wait_for(lock, std::chrono::seconds(1), [this] { return over_; })) return;
-    if (!waits_ || (shown_ && !is_terminal_)) continue;
-    if (is_terminal_) {
-      ShownStream::Control(out_, "\r");
-      out_ << what_ << ": " << seconds << " s" << std::flush;
-    } else {
-      out_ << what_ << std::endl;
-    }
-    shown_ = true;
-  }
-}
 
 // The options of the command that was given, and of those above it, that are to be read from
 // standard input.
@@ -106,6 +81,14 @@ std::vector<std::string> ReadFromStandardInput(const CLI::App& app) {
 }
 
 }  // namespace
+
+void AddCommands(CLI::App& app, Session& session) {
+  for (const auto add : {AddFabricCommands, AddEntriesCommand, AddTypeTableCommand,
+                         AddCalibrateCommand, AddEventsCommand, AddJobCommands, AddTreeCommands,
+                         AddPatternCommands, AddPlacementCommands}) {
+    add(app, session);
+  }
+}
 
 CLI::App* AddCommand(CLI::App& parent, Session& session, const char* name, const char* help,
                      std::function<int(Session&, Connection&)> action,
@@ -160,10 +143,8 @@ std::optional<int> ParseLine(CLI::App& app, int argc, char** argv) {
 }
 
 int RunCommand(const Session& session, Connection& connection, const std::string& wait) {
-  Waiting waiting(std::cerr, isatty(STDERR_FILENO) != 0, wait);
-  if (!session.endless) {
-    connection.OnWait([&](bool waits) { waits ? waiting.Begin() : waiting.End(); });
-  }
+  Waiting waiting(wait);
+  if (!session.endless) connection.OnWait([&](bool waits) { waiting.Set(waits); });
   const int status = session.run(connection);
   // A full disk, say: what a launcher would read is not whole.
   if (std::cout.flush()) return status;

@@ -1,5 +1,3 @@
-// Every command, and how one is run.
-//
 // The commands of coppicectl and coppice-plan. Each Add... declares its subcommands and options on
 // `app` and leaves in `session.run` what to do once the line is parsed; main.cc runs it.
 #ifndef COPPICE_CLIENT_CLI_COMMANDS_H_
@@ -13,8 +11,8 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
-#include "absl/strings/string_view.h"
 #include "client/cli/output.h"
 #include "client/connection.h"
 
@@ -31,6 +29,9 @@ struct Session {
   // Returns the exit status.
   std::function<int(Connection&)> run;
 };
+
+// Those that coppicectl and coppice-plan have alike.
+void AddCommands(CLI::App& app, Session& session);
 
 void AddStatusCommand(CLI::App& app, Session& session);
 void AddReloadCommand(CLI::App& app, Session& session);
@@ -97,29 +98,48 @@ CLI::Option* AddField(CLI::App& command, const char* name, Message& message,
 // Adds -o wide, behind --json: what is shown without it leaves out what 80 columns do not hold.
 void AddWideOption(CLI::App& command, Session& session);
 
-// The exit status if nothing is left to be shown: there is no answer, or it was printed as JSON.
-template <class Message>
-std::optional<int> Settled(const Session& session, const absl::StatusOr<Message>& answer) {
+// The answer as JSON, or as `print(*answer)` has it for people; returns the exit status.
+template <class Message, class Print>
+int Show(const Session& session, const absl::StatusOr<Message>& answer, const Print& print) {
   if (!answer.ok()) return Fail(answer.status());
-  if (!session.json) return std::nullopt;
-  PrintJson(std::cout, *answer);
+  session.json ? PrintJson(std::cout, *answer) : static_cast<void>(print(*answer));
   return 0;
+}
+
+// A row for each of `items` with the cells that `cells(item)` gives (CellsOf); without `rest` those
+// of its columns, unless all are wanted.
+template <class Items, class Cells>
+void PrintRows(const Session& session, std::vector<std::string> heading, std::vector<size_t> rest,
+               const Items& items, const Cells& cells) {
+  Table table(std::move(heading), std::move(rest), session.is_wide);
+  for (const auto& item : items) table.Add(cells(item));
+  table.Print(std::cout);
+}
+
+// Calls a method whose request names an object.
+template <class Stub, class Request, class Response>
+absl::StatusOr<Response> CallOn(Connection& connection, const std::string& id,
+                                grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                             Response*)) {
+  Request request;
+  request.set_id(id);
+  return connection.Call(method, request);
 }
 
 // All pages of a listing in one response. A listing that the fabric moved under begins again, a few
 // times.
 template <class Stub, class Request, class Response>
-absl::StatusOr<Response> ListAll(Connection& connection, Stub& stub,
+absl::StatusOr<Response> ListAll(Connection& connection,
                                  grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                               Response*),
-                                 Request request) {
+                                 Request request = {}) {
   constexpr int kAttempts = 5;
   for (int attempt = 1;; ++attempt) {
     Response all;
     absl::Status status;
     request.clear_page_token();
     do {
-      absl::StatusOr<Response> page = connection.Call(stub, method, request);
+      absl::StatusOr<Response> page = connection.Call(method, request);
       if (!(status = page.status()).ok()) break;
       request.set_page_token(page->next_page_token());
       all.MergeFrom(*page);
@@ -130,9 +150,7 @@ absl::StatusOr<Response> ListAll(Connection& connection, Stub& stub,
   }
 }
 
-// From a command line to an exit status: what coppicectl and coppice-plan do alike with a line, and
-// with the command that it names. Statuses:
-// proto/text/exit_status.h.
+// --- From a command line to an exit status (proto/text/exit_status.h) ---
 
 // The exit status, if the line is wrong, with words on stderr, or asks for help only. Standard
 // input may be read once.

@@ -1,19 +1,18 @@
 // coppicectl agent and coppicectl distance: the nodes' agents, and what they measure.
-#include <unistd.h>
-
+#include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <iostream>
-#include <memory>
+#include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
-#include "client/cli/distance_matrix.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
 #include "proto/text/option_words.h"
@@ -21,28 +20,23 @@
 namespace coppice {
 namespace {
 
-using AgentsStub = v1::Agents::StubInterface;
-
 int ListAgents(Session& session, Connection& connection) {
-  const auto list =
-      ListAll(connection, connection.agents(), &AgentsStub::ListAgents, v1::ListAgentsRequest());
-  if (const auto status = Settled(session, list)) return *status;
-  Table table(
-      {"HOST", "STATE", "SINCE", "CORES", "PACKAGES", "NUMA", "MEASURES AT", "OVER", "VERSION"},
-      {3, 4, 5, 8}, session.is_wide);
-  for (const v1::Agent& agent : list->agents()) {
-    const v1::AgentHello& hello = agent.hello();
-    table.Add({hello.host(), agent.connected() ? "connected" : "gone", TimeText(agent.since()),
-               absl::StrCat(hello.cores()), absl::StrCat(hello.packages()),
-               absl::StrCat(hello.numa_nodes()),
-               hello.measure_address().empty() ? "-" : hello.measure_address(),
-               hello.measure_address().empty() ? "-"
-               : hello.verbs()                 ? "verbs, TCP"
-                                               : "TCP",
-               hello.version()});
-  }
-  table.Print(std::cout);
-  return 0;
+  return Show(session, ListAll(connection, &AgentsStub::ListAgents), [&](const auto& list) {
+    PrintRows(
+        session,
+        {"HOST", "STATE", "SINCE", "CORES", "PACKAGES", "NUMA", "MEASURES AT", "OVER", "VERSION"},
+        {3, 4, 5, 8}, list.agents(), [](const v1::Agent& agent) {
+          const v1::AgentHello& hello = agent.hello();
+          const bool measures = !hello.measure_address().empty();
+          return CellsOf(hello.host(), agent.connected() ? "connected" : "gone",
+                         TimeText(agent.since()), hello.cores(), hello.packages(),
+                         hello.numa_nodes(), measures ? hello.measure_address() : "-",
+                         !measures       ? "-"
+                         : hello.verbs() ? "verbs, TCP"
+                                         : "TCP",
+                         hello.version());
+        });
+  });
 }
 
 // Lists are expanded: a matrix has a row for each host.
@@ -57,12 +51,10 @@ struct MeasureOptions {
   std::string hosts;
 };
 
-void ShowProgress(const v1::MeasureProgress& progress) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  ShownStream::Control(std::cerr, kWipeLine);
-  std::cerr << "round " << progress.round() << " of " << progress.rounds() << ": "
-            << Counted(progress.pairs(), "pair") << " measured, " << progress.failed() << " failed"
-            << std::flush;
+std::string ProgressText(const v1::MeasureProgress& progress) {
+  return absl::StrCat("round ", progress.round(), " of ", progress.rounds(), ": ",
+                      Counted(progress.pairs(), "pair"), " measured, ", progress.failed(),
+                      " failed");
 }
 
 // " (over TCP)"; nothing of nothing.
@@ -82,27 +74,44 @@ int Measure(Session& session, Connection& connection, MeasureOptions& options) {
   }
   v1::MeasureSummary summary;
   // No deadline: each pair has one, and their number is the user's choice.
-  const std::function<bool(const v1::MeasureDistancesUpdate&)> each = [&](const auto& update) {
-    if (update.has_progress()) ShowProgress(update.progress());
+  const auto each = [&](const v1::MeasureDistancesUpdate& update) {
+    if (update.has_progress()) ShowProgress(ProgressText(update.progress()));
     if (update.has_summary()) summary = update.summary();
     return true;
   };
   const absl::Status status =
-      connection.Watch(connection.agents(), &AgentsStub::MeasureDistances, options.request, each);
-  if (isatty(STDERR_FILENO) != 0) ShownStream::Control(std::cerr, kWipeLine);
+      connection.Watch(&AgentsStub::MeasureDistances, options.request, each);
+  ShowProgress("");
   if (!status.ok()) return Fail(status);
   for (const std::string& failure : summary.failures()) std::cerr << failure << "\n";
   for (const std::string& remark : summary.remarks()) std::cerr << remark << "\n";
   if (session.json) {
     PrintJson(std::cout, summary);
   } else {
-    const double seconds =
-        static_cast<double>(summary.elapsed().seconds()) + summary.elapsed().nanos() * 1e-9;
     std::cout << Counted(summary.pairs(), "pair") << " measured" << OverText(summary) << ", "
               << summary.failed() << " failed, in " << Counted(summary.rounds(), "round") << ", "
-              << Fixed(seconds, 1) << " s\n";
+              << Fixed(Seconds(summary.elapsed()), 1) << " s\n";
   }
   return summary.pairs() > 0 ? 0 : kFailed;
+}
+
+// --- What was measured, and the matrix of it ---
+
+using HostPair = std::pair<std::string, std::string>;
+
+// Seconds.
+double TimeOfByte(const v1::MeasuredDistance& distance, double message_bytes) {
+  const double gap = 8 / (distance.bandwidth_gbps() * 1e9);
+  return message_bytes > 0 ? gap + distance.latency_us() * 1e-6 / message_bytes : gap;
+}
+
+std::vector<std::string> FirstNamed(const std::vector<std::string>& members) {
+  std::set<std::string> seen;
+  std::vector<std::string> rows;
+  for (const std::string& member : members) {
+    if (seen.insert(member).second) rows.push_back(member);
+  }
+  return rows;
 }
 
 struct ListOptions {
@@ -121,7 +130,7 @@ absl::StatusOr<v1::ListDistancesResponse> Fetch(Connection& connection,
   for (const std::string& host : hosts) request.add_hosts(host);
   request.set_estimate(estimate);
   request.set_transport(transport);
-  return ListAll(connection, connection.agents(), &AgentsStub::ListDistances, request);
+  return ListAll(connection, &AgentsStub::ListDistances, request);
 }
 
 // Of all hosts that were measured, if none are named: by name.
@@ -138,22 +147,22 @@ absl::StatusOr<std::vector<std::string>> Members(Connection& connection,
 }
 
 // A daemon before verbs names none.
-const char* TransportText(v1::Transport transport) {
+std::string TransportText(v1::Transport transport) {
   return transport == v1::TRANSPORT_VERBS ? "verbs" : "TCP";
 }
 
-void PrintDistances(const v1::ListDistancesResponse& list, bool is_wide) {
-  Table table(
+void PrintDistances(const Session& session, const v1::ListDistancesResponse& list) {
+  PrintRows(
+      session,
       {"FROM", "TO", "OVER", "LATENCY US", "SPREAD", "GBIT/S", "SPREAD", "SAMPLES", "MEASURED"},
-      {4, 6, 7}, is_wide);
-  for (const v1::MeasuredDistance& d : list.distances()) {
-    const bool is_measured = d.samples() > 0;
-    table.Add({d.from(), d.to(), TransportText(d.transport()), Fixed(d.latency_us()),
-               Fixed(d.latency_spread_us()), Fixed(d.bandwidth_gbps(), 3),
-               Fixed(d.bandwidth_spread_gbps(), 3), is_measured ? absl::StrCat(d.samples()) : "-",
-               is_measured ? TimeText(d.measured()) : "estimate"});
-  }
-  table.Print(std::cout);
+      {4, 6, 7}, list.distances(), [](const v1::MeasuredDistance& d) {
+        const bool is_measured = d.samples() > 0;
+        return CellsOf(d.from(), d.to(), TransportText(d.transport()), Fixed(d.latency_us()),
+                       Fixed(d.latency_spread_us()), Fixed(d.bandwidth_gbps(), 3),
+                       Fixed(d.bandwidth_spread_gbps(), 3),
+                       is_measured ? absl::StrCat(d.samples()) : "-",
+                       is_measured ? TimeText(d.measured()) : "estimate");
+      });
 }
 
 int ListDistances(Session& session, Connection& connection, const ListOptions& options) {
@@ -165,17 +174,13 @@ int ListDistances(Session& session, Connection& connection, const ListOptions& o
   }
   const bool estimate = (options.matrix || options.estimate) && !members.empty();
   const auto list = Fetch(connection, members, options.transport, estimate);
-  if (!list.ok()) return Fail(list.status());
-  if (options.matrix) {
+  if (options.matrix && list.ok()) {
     const auto text = DistanceMatrixText(members, *list, options.message_bytes);
     if (!text.ok()) return Fail(text.status());
     std::cout << *text;
-  } else if (session.json) {
-    PrintJson(std::cout, *list);
-  } else {
-    PrintDistances(*list, session.is_wide);
+    return 0;
   }
-  return 0;
+  return Show(session, list, [&](const auto& found) { PrintDistances(session, found); });
 }
 
 template <class Set>
@@ -254,6 +259,41 @@ void AddList(CLI::App& distance, Session& session) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> DistanceMatrixText(const std::vector<std::string>& members,
+                                               const v1::ListDistancesResponse& distances,
+                                               double message_bytes) {
+  const std::vector<std::string> rows = FirstNamed(members);
+  if (rows.empty()) {
+    return absl::InvalidArgumentError("a matrix of no hosts; measure some, or name others");
+  }
+  std::map<HostPair, double> times;
+  double least = std::numeric_limits<double>::infinity();
+  for (const v1::MeasuredDistance& distance : distances.distances()) {
+    const double time = TimeOfByte(distance, message_bytes);
+    times[{distance.from(), distance.to()}] = times[{distance.to(), distance.from()}] = time;
+    least = std::min(least, time);
+  }
+  std::string text = "# places in this order:";
+  for (const std::string& row : rows) absl::StrAppend(&text, " ", row);
+  absl::StrAppend(&text, "\n", rows.size(), "\n");
+  for (const std::string& row : rows) {
+    const char* separator = "";
+    for (const std::string& column : rows) {
+      const HostPair pair{HostOfMember(row), HostOfMember(column)};
+      const auto time = times.find(pair);
+      if (pair.first != pair.second && time == times.end()) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "the distance between ", pair.first, " and ", pair.second, " was not measured"));
+      }
+      const double value = pair.first == pair.second ? 0.0 : time->second / least;
+      absl::StrAppendFormat(&text, "%s%.6g", separator, value);
+      separator = " ";
+    }
+    text += "\n";
+  }
+  return text;
+}
 
 void AddAgentCommands(CLI::App& app, Session& session) {
   CLI::App* agents = app.add_subcommand("agent", "Agents of the nodes");

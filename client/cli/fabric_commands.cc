@@ -1,14 +1,11 @@
 // coppicectl fabric ... | entries | table: the fabric as the daemon sees it.
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
-#include <memory>
 #include <string>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -20,8 +17,6 @@
 
 namespace coppice {
 namespace {
-
-using FabricStub = v1::Fabric::StubInterface;
 
 void PrintUnanswered(const v1::FabricSummary& fabric) {
   constexpr int kMax = 8;
@@ -36,7 +31,7 @@ void PrintUnanswered(const v1::FabricSummary& fabric) {
   }
 }
 
-void PrintSummary(const v1::FabricSummary& fabric) {
+void PrintFabricSummary(const v1::FabricSummary& fabric) {
   std::cout << "fabric     version " << fabric.version() << " from " << fabric.source() << ", "
             << fabric.shape() << "\n"
             << "           " << Counted(fabric.switch_count(), "switch", "es") << ", "
@@ -64,47 +59,34 @@ void PrintSummary(const v1::FabricSummary& fabric) {
             << Counted(fabric.granted_trees(), "tree") << " granted\n";
 }
 
-int ShowSummary(Session& session, absl::StatusOr<v1::FabricSummary> summary) {
-  if (const auto status = Settled(session, summary)) return *status;
-  PrintSummary(*summary);
-  return 0;
-}
-
 absl::StatusOr<v1::ListSwitchesResponse> Switches(Connection& connection) {
-  return ListAll(connection, connection.fabric(), &FabricStub::ListSwitches,
-                 v1::ListSwitchesRequest());
+  return ListAll(connection, &FabricStub::ListSwitches);
 }
 
 // 0 is no LID: no subnet manager has assigned one.
 std::string LidText(uint32_t lid) { return lid == 0 ? "-" : absl::StrCat(lid); }
 
 int ListSwitches(Session& session, Connection& connection) {
-  const auto all = Switches(connection);
-  if (const auto status = Settled(session, all)) return *status;
-  Table table({"GUID", "LID", "PORTS", "CABLED", "ENDPOINTS", "DESCRIPTION"});
-  for (const v1::Switch& s : all->switches()) {
-    table.Add({s.guid(), LidText(s.lid()), absl::StrCat(s.port_count()),
-               absl::StrCat(s.connected_ports()), absl::StrCat(s.endpoint_count()),
-               s.description()});
-  }
-  table.Print(std::cout);
-  return 0;
+  return Show(session, Switches(connection), [&](const v1::ListSwitchesResponse& all) {
+    PrintRows(session, {"GUID", "LID", "PORTS", "CABLED", "ENDPOINTS", "DESCRIPTION"}, {},
+              all.switches(), [](const v1::Switch& s) {
+                return CellsOf(s.guid(), LidText(s.lid()), s.port_count(), s.connected_ports(),
+                               s.endpoint_count(), s.description());
+              });
+  });
 }
 
 int ListEntries(Session& session, Connection& connection) {
-  const auto all = Switches(connection);
-  if (const auto status = Settled(session, all)) return *status;
-  Table table(
-      {"GUID", "TOTAL", "RESERVED", "TAKEN", "FREE", "DEGREE", "TREES", "DESCRIPTION", "TREE IDS"},
-      {2, 5, 8}, session.is_wide);
-  for (const v1::Switch& s : all->switches()) {
-    table.Add({s.guid(), absl::StrCat(s.entries_total()), absl::StrCat(s.entries_reserved()),
-               absl::StrCat(s.entries_taken()), absl::StrCat(s.entries_free()),
-               absl::StrCat(s.degree_limit()), absl::StrCat(s.tree_ids_size()), s.description(),
-               absl::StrJoin(s.tree_ids(), ",")});
-  }
-  table.Print(std::cout);
-  return 0;
+  return Show(session, Switches(connection), [&](const v1::ListSwitchesResponse& all) {
+    PrintRows(session,
+              {"GUID", "TOTAL", "RESERVED", "TAKEN", "FREE", "DEGREE", "TREES", "DESCRIPTION",
+               "TREE IDS"},
+              {2, 5, 8}, all.switches(), [](const v1::Switch& s) {
+                return CellsOf(s.guid(), s.entries_total(), s.entries_reserved(), s.entries_taken(),
+                               s.entries_free(), s.degree_limit(), s.tree_ids_size(),
+                               s.description(), absl::StrJoin(s.tree_ids(), ","));
+              });
+  });
 }
 
 std::string EndText(const v1::LinkEnd& end) { return absl::StrCat(end.name(), "/", end.port()); }
@@ -121,8 +103,16 @@ double LoadBa(const v1::Link& link) { return link.utilisation_ba() + link.promis
 // Of the direction that has more.
 double LoadOf(const v1::Link& link) { return std::max(LoadAb(link), LoadBa(link)); }
 
-bool IsAt(const v1::LinkEnd& end, const std::string& of_switch) {
-  return end.is_switch() && (end.guid() == of_switch || end.name() == of_switch);
+// Drops those that are not at the switch.
+template <class Links>
+void KeepThoseAt(const std::string& of_switch, Links& links) {
+  const auto is_at = [&](const v1::LinkEnd& end) {
+    return end.is_switch() && (end.guid() == of_switch || end.name() == of_switch);
+  };
+  links.erase(
+      std::remove_if(links.begin(), links.end(),
+                     [&](const auto& link) { return !is_at(link.a()) && !is_at(link.b()); }),
+      links.end());
 }
 
 absl::Status NoSuchSwitch(const std::string& name) {
@@ -134,10 +124,7 @@ absl::Status NoSuchSwitch(const std::string& name) {
 // Those chosen, the busiest first if only some are wanted. NOT_FOUND: the switch has no link.
 absl::Status Choose(const LinkChoice& choice, google::protobuf::RepeatedPtrField<v1::Link>& links) {
   if (!choice.of_switch.empty()) {
-    const auto others = std::remove_if(links.begin(), links.end(), [&](const v1::Link& link) {
-      return !IsAt(link.a(), choice.of_switch) && !IsAt(link.b(), choice.of_switch);
-    });
-    links.erase(others, links.end());
+    KeepThoseAt(choice.of_switch, links);
     if (links.empty()) return NoSuchSwitch(choice.of_switch);
   }
   if (choice.top == SIZE_MAX) return absl::OkStatus();
@@ -149,101 +136,151 @@ absl::Status Choose(const LinkChoice& choice, google::protobuf::RepeatedPtrField
 }
 
 int ListDownLinks(const Session& session, Connection& connection, const LinkChoice& choice) {
-  auto fabric =
-      connection.Call(connection.fabric(), &FabricStub::GetFabric, v1::GetFabricRequest());
+  auto fabric = connection.Call(&FabricStub::GetFabric);
   if (!fabric.ok()) return Fail(fabric.status());
   auto& links = *fabric->mutable_down_links()->mutable_links();
-  const auto others = std::remove_if(links.begin(), links.end(), [&](const v1::DownLink& link) {
-    return !choice.of_switch.empty() && !IsAt(link.a(), choice.of_switch) &&
-           !IsAt(link.b(), choice.of_switch);
-  });
-  links.erase(others, links.end());
+  if (!choice.of_switch.empty()) KeepThoseAt(choice.of_switch, links);
   if (links.empty() && !choice.of_switch.empty()) {
     const auto all = Switches(connection);
     if (!all.ok()) return Fail(all.status());
-    const bool is_known =
-        std::any_of(all->switches().begin(), all->switches().end(), [&](const v1::Switch& one) {
-          return one.guid() == choice.of_switch || one.description() == choice.of_switch;
-        });
+    const bool is_known = absl::c_any_of(all->switches(), [&](const v1::Switch& one) {
+      return one.guid() == choice.of_switch || one.description() == choice.of_switch;
+    });
     if (!is_known) return Fail(NoSuchSwitch(choice.of_switch));
   }
   if (session.json) return PrintJson(std::cout, fabric->down_links()), 0;
-  Table table({"A", "B", "RATE", "DOWN SINCE"});
-  for (const v1::DownLink& link : links) {
-    table.Add({EndText(link.a()), EndText(link.b()), link.rate(), TimeText(link.since())});
-  }
-  table.Print(std::cout);
+  PrintRows(session, {"A", "B", "RATE", "DOWN SINCE"}, {}, links, [](const v1::DownLink& link) {
+    return CellsOf(EndText(link.a()), EndText(link.b()), link.rate(), TimeText(link.since()));
+  });
   return 0;
 }
 
 int ListLinks(Session& session, Connection& connection, const LinkChoice& choice) {
   if (choice.is_down) return ListDownLinks(session, connection, choice);
-  auto all =
-      ListAll(connection, connection.fabric(), &FabricStub::ListLinks, v1::ListLinksRequest());
-  if (!all.ok()) return Fail(all.status());
-  if (const absl::Status chosen = Choose(choice, *all->mutable_links()); !chosen.ok()) {
-    return Fail(chosen);
+  auto all = ListAll(connection, &FabricStub::ListLinks);
+  if (all.ok()) {
+    if (absl::Status fault = Choose(choice, *all->mutable_links()); !fault.ok()) all = fault;
   }
-  if (session.json) return PrintJson(std::cout, *all), 0;
-  Table table({"A", "B", "Gb/s", "LOAD A>B", "LOAD B>A", "RATE", "MEASURED A>B", "MEASURED B>A",
-               "PEAK A>B", "PEAK B>A", "PROMISED A>B", "PROMISED B>A", "READ"},
-              {5, 6, 7, 8, 9, 10, 11, 12}, session.is_wide);
   const auto known = [](bool is_known, double value) { return is_known ? Fixed(value, 3) : "-"; };
-  for (const v1::Link& link : all->links()) {
-    table.Add({EndText(link.a()), EndText(link.b()), Fixed(link.capacity_gbps(), 1),
-               Fixed(LoadAb(link), 3), Fixed(LoadBa(link), 3), link.rate(),
-               known(link.has_utilisation_ab(), link.utilisation_ab()),
-               known(link.has_utilisation_ba(), link.utilisation_ba()),
-               known(link.has_peak_ab(), link.peak_ab()), known(link.has_peak_ba(), link.peak_ba()),
-               Fixed(link.promised_ab(), 3), Fixed(link.promised_ba(), 3),
-               link.has_load_time() ? TimeText(link.load_time()) : "-"});
-  }
-  table.Print(std::cout);
-  return 0;
+  return Show(session, all, [&](const v1::ListLinksResponse& listed) {
+    PrintRows(session,
+              {"A", "B", "Gb/s", "LOAD A>B", "LOAD B>A", "RATE", "MEASURED A>B", "MEASURED B>A",
+               "PEAK A>B", "PEAK B>A", "PROMISED A>B", "PROMISED B>A", "READ"},
+              {5, 6, 7, 8, 9, 10, 11, 12}, listed.links(), [&](const v1::Link& link) {
+                return CellsOf(EndText(link.a()), EndText(link.b()), Fixed(link.capacity_gbps(), 1),
+                               Fixed(LoadAb(link), 3), Fixed(LoadBa(link), 3), link.rate(),
+                               known(link.has_utilisation_ab(), link.utilisation_ab()),
+                               known(link.has_utilisation_ba(), link.utilisation_ba()),
+                               known(link.has_peak_ab(), link.peak_ab()),
+                               known(link.has_peak_ba(), link.peak_ba()),
+                               Fixed(link.promised_ab(), 3), Fixed(link.promised_ba(), 3),
+                               link.has_load_time() ? TimeText(link.load_time()) : "-");
+              });
+  });
 }
 
 int ListNodes(Session& session, Connection& connection) {
-  const auto all =
-      ListAll(connection, connection.fabric(), &FabricStub::ListNodes, v1::ListNodesRequest());
-  if (const auto status = Settled(session, all)) return *status;
-  Table table({"ENDPOINT", "PORT GUID", "LID", "SWITCH", "SWITCH PORT", "DESCRIPTION"}, {1},
-              session.is_wide);
-  for (const v1::Node& node : all->nodes()) {
-    table.Add({node.endpoint(), node.port_guid(), LidText(node.lid()), node.switch_guid(),
-               absl::StrCat(node.switch_port()), node.description()});
-  }
-  table.Print(std::cout);
-  return 0;
+  const auto all = ListAll(connection, &FabricStub::ListNodes);
+  return Show(session, all, [&](const v1::ListNodesResponse& listed) {
+    PrintRows(session, {"ENDPOINT", "PORT GUID", "LID", "SWITCH", "SWITCH PORT", "DESCRIPTION"},
+              {1}, listed.nodes(), [](const v1::Node& node) {
+                return CellsOf(node.endpoint(), node.port_guid(), LidText(node.lid()),
+                               node.switch_guid(), node.switch_port(), node.description());
+              });
+  });
 }
 
 int ShowRoute(Session& session, Connection& connection, const v1::GetRouteRequest& request) {
-  const auto route = connection.Call(connection.fabric(), &FabricStub::GetRoute, request);
-  if (const auto status = Settled(session, route)) return *status;
-  Table table({"FROM", "OUT", "TO", "IN", "Gb/s", "LOAD"});
-  for (const v1::Hop& hop : route->hops()) {
-    table.Add({hop.name(), absl::StrCat(hop.out_port()), hop.to_name(), absl::StrCat(hop.in_port()),
-               Fixed(hop.capacity_gbps(), 1), Fixed(hop.utilisation(), 3)});
-  }
-  table.Print(std::cout);
-  std::cout << Counted(route->hops_size(), "link") << " by " << Word(route->kind()) << "\n";
-  return 0;
+  const auto route = connection.Call(&FabricStub::GetRoute, request);
+  return Show(session, route, [&](const v1::Route& found) {
+    PrintRows(session, {"FROM", "OUT", "TO", "IN", "Gb/s", "LOAD"}, {}, found.hops(),
+              [](const v1::Hop& hop) {
+                return CellsOf(hop.name(), hop.out_port(), hop.to_name(), hop.in_port(),
+                               Fixed(hop.capacity_gbps(), 1), Fixed(hop.utilisation(), 3));
+              });
+    std::cout << Counted(found.hops_size(), "link") << " by " << Word(found.kind()) << "\n";
+  });
 }
 
 int ShowTypeTable(Session& session, Connection& connection,
                   const v1::GetTypeTableRequest& request) {
-  const auto answer = connection.Call(connection.fabric(), &FabricStub::GetTypeTable, request);
-  if (const auto status = Settled(session, answer)) return *status;
-  std::cout << "profile " << answer->profile() << ", " << answer->members() << " members\n";
-  Table table({"OPERATION", "FROM B", "TO B", "TYPE", "WIDTH", "WIDTHS", "I US", "II US"});
-  for (const v1::TypeTableRow& row : answer->rows()) {
-    table.Add({Word(row.operation()), absl::StrCat(row.min_bytes()), absl::StrCat(row.max_bytes()),
-               Word(row.type()), absl::StrCat(row.width()),
-               absl::StrCat(row.min_width(), "..", row.max_width()), Fixed(row.type_i_us()),
-               Fixed(row.type_ii_us())});
-  }
-  table.Print(std::cout);
-  return 0;
+  const auto answer = connection.Call(&FabricStub::GetTypeTable, request);
+  return Show(session, answer, [&](const v1::TypeTable& table) {
+    std::cout << "profile " << table.profile() << ", " << table.members() << " members\n";
+    PrintRows(session, {"OPERATION", "FROM B", "TO B", "TYPE", "WIDTH", "WIDTHS", "I US", "II US"},
+              {}, table.rows(), [](const v1::TypeTableRow& row) {
+                return CellsOf(Word(row.operation()), row.min_bytes(), row.max_bytes(),
+                               Word(row.type()), row.width(),
+                               absl::StrCat(row.min_width(), "..", row.max_width()),
+                               Fixed(row.type_i_us()), Fixed(row.type_ii_us()));
+              });
+  });
 }
+
+struct HistoryOptions {
+  std::string name;
+  v1::GetPortHistoryRequest request;
+  std::string since = "1h";
+};
+
+// 12.3 of 10^6 bytes.
+std::string Megabytes(double bytes) { return Fixed(bytes / 1e6, 3); }
+
+uint64_t ErrorsOf(const v1::PortCounters& port) {
+  return port.symbol_errors() + port.link_recoveries() + port.link_downed() +
+         port.receive_errors() + port.remote_physical_errors() + port.relay_errors() +
+         port.send_discards() + port.send_constraint_errors() + port.receive_constraint_errors() +
+         port.integrity_errors() + port.buffer_overruns() + port.vl15_dropped();
+}
+
+int ShowCounters(Session& session, Connection& connection, const std::string& name) {
+  const auto guid = FindSwitch(connection, name);
+  if (!guid.ok()) return Fail(guid.status());
+  v1::ListPortCountersRequest request;
+  request.set_switch_guid(*guid);
+  const auto answer = connection.Call(&FabricStub::ListPortCounters, request);
+  return Show(session, answer, [&](const v1::ListPortCountersResponse& counters) {
+    PrintRows(session,
+              {"PORT", "PEER", "SENT MB", "RECEIVED MB", "SENT MB/s", "RECEIVED MB/s", "WAIT",
+               "SYMBOL", "DOWNED", "DISCARDS", "ALL ERRORS", "READ"},
+              {2, 3, 6, 7, 8, 11}, counters.ports(), [](const v1::PortCounters& port) {
+                return CellsOf(port.port(), port.peer(),
+                               Megabytes(static_cast<double>(port.sent_bytes())),
+                               Megabytes(static_cast<double>(port.received_bytes())),
+                               Megabytes(port.sent_bytes_per_second()),
+                               Megabytes(port.received_bytes_per_second()), port.sent_wait_ticks(),
+                               port.symbol_errors(), port.link_downed(), port.send_discards(),
+                               ErrorsOf(port), TimeText(port.read_time()));
+              });
+  });
+}
+
+int ShowHistory(Session& session, Connection& connection, HistoryOptions options) {
+  absl::Duration since;
+  if (!absl::ParseDuration(options.since, &since) || since <= absl::ZeroDuration()) {
+    return Fail(absl::InvalidArgumentError(
+        absl::StrCat("--since \"", options.since, "\" is no time such as 30m, 1h or 240h")));
+  }
+  const auto guid = FindSwitch(connection, options.name);
+  if (!guid.ok()) return Fail(guid.status());
+  options.request.set_node_guid(*guid);
+  options.request.mutable_start_time()->set_seconds(absl::ToUnixSeconds(absl::Now() - since));
+  const auto answer = connection.Call(&FabricStub::GetPortHistory, options.request);
+  return Show(session, answer, [&](const v1::PortHistory& history) {
+    PrintRows(
+        session,
+        {"FROM", "SECONDS", "SENT MB/s", "RECEIVED MB/s", "PEAK SENT", "PEAK RECEIVED", "ERRORS"},
+        {1}, history.points(), [](const v1::PortHistoryPoint& point) {
+          return CellsOf(TimeText(point.start_time()), Fixed(Seconds(point.length()), 1),
+                         Megabytes(point.sent_bytes_per_second()),
+                         Megabytes(point.received_bytes_per_second()),
+                         Megabytes(point.peak_sent_bytes_per_second()),
+                         Megabytes(point.peak_received_bytes_per_second()), point.errors());
+        });
+  });
+}
+
+constexpr char kSwitchHelp[] = "GUID, or description if only one switch has it";
 
 }  // namespace
 
@@ -254,8 +291,7 @@ void AddFabricCommands(CLI::App& app, Session& session) {
     return AddCommand(*fabric, session, name, help, action);
   };
   add("show", "The fabric at a glance", [](Session& s, Connection& connection) {
-    return ShowSummary(
-        s, connection.Call(connection.fabric(), &FabricStub::GetFabric, v1::GetFabricRequest()));
+    return Show(s, connection.Call(&FabricStub::GetFabric), PrintFabricSummary);
   });
   add("switches", "Every switch", ListSwitches);
   auto [links, choice] =
@@ -272,8 +308,7 @@ void AddFabricCommands(CLI::App& app, Session& session) {
       ->excludes("--output");
   AddWideOption(*add("nodes", "Every endpoint and where it is cabled", ListNodes), session);
   add("sweep", "Discover the fabric again, now", [](Session& s, Connection& connection) {
-    return ShowSummary(
-        s, connection.Call(connection.fabric(), &FabricStub::Sweep, v1::SweepRequest()));
+    return Show(s, connection.Call(&FabricStub::Sweep), PrintFabricSummary);
   });
   auto [route, request] = AddCommand<v1::GetRouteRequest>(
       *fabric, session, "route", "The links that a packet from A to B crosses", ShowRoute);
@@ -306,78 +341,6 @@ void AddTypeTableCommand(CLI::App& app, Session& session) {
 
 // coppicectl fabric counters SWITCH | fabric history SWITCH PORT: what ports count, and what they
 // moved in the past.
-
-namespace {
-
-struct HistoryOptions {
-  std::string name;
-  v1::GetPortHistoryRequest request;
-  std::string since = "1h";
-};
-
-// 12.3 of 10^6 bytes.
-std::string Megabytes(double bytes) { return Fixed(bytes / 1e6, 3); }
-
-uint64_t ErrorsOf(const v1::PortCounters& port) {
-  return port.symbol_errors() + port.link_recoveries() + port.link_downed() +
-         port.receive_errors() + port.remote_physical_errors() + port.relay_errors() +
-         port.send_discards() + port.send_constraint_errors() + port.receive_constraint_errors() +
-         port.integrity_errors() + port.buffer_overruns() + port.vl15_dropped();
-}
-
-int ShowCounters(Session& session, Connection& connection, const std::string& name) {
-  const auto guid = FindSwitch(connection, name);
-  if (!guid.ok()) return Fail(guid.status());
-  v1::ListPortCountersRequest request;
-  request.set_switch_guid(*guid);
-  const auto answer = connection.Call(connection.fabric(), &FabricStub::ListPortCounters, request);
-  if (const auto status = Settled(session, answer)) return *status;
-  Table table({"PORT", "PEER", "SENT MB", "RECEIVED MB", "SENT MB/s", "RECEIVED MB/s", "WAIT",
-               "SYMBOL", "DOWNED", "DISCARDS", "ALL ERRORS", "READ"},
-              {2, 3, 6, 7, 8, 11}, session.is_wide);
-  for (const v1::PortCounters& port : answer->ports()) {
-    table.Add({absl::StrCat(port.port()), port.peer(),
-               Megabytes(static_cast<double>(port.sent_bytes())),
-               Megabytes(static_cast<double>(port.received_bytes())),
-               Megabytes(port.sent_bytes_per_second()), Megabytes(port.received_bytes_per_second()),
-               absl::StrCat(port.sent_wait_ticks()), absl::StrCat(port.symbol_errors()),
-               absl::StrCat(port.link_downed()), absl::StrCat(port.send_discards()),
-               absl::StrCat(ErrorsOf(port)), TimeText(port.read_time())});
-  }
-  table.Print(std::cout);
-  return 0;
-}
-
-int ShowHistory(Session& session, Connection& connection, HistoryOptions options) {
-  absl::Duration since;
-  if (!absl::ParseDuration(options.since, &since) || since <= absl::ZeroDuration()) {
-    return Fail(absl::InvalidArgumentError(
-        absl::StrCat("--since \"", options.since, "\" is no time such as 30m, 1h or 240h")));
-  }
-  const auto guid = FindSwitch(connection, options.name);
-  if (!guid.ok()) return Fail(guid.status());
-  options.request.set_node_guid(*guid);
-  options.request.mutable_start_time()->set_seconds(absl::ToUnixSeconds(absl::Now() - since));
-  const auto answer =
-      connection.Call(connection.fabric(), &FabricStub::GetPortHistory, options.request);
-  if (const auto status = Settled(session, answer)) return *status;
-  Table table(
-      {"FROM", "SECONDS", "SENT MB/s", "RECEIVED MB/s", "PEAK SENT", "PEAK RECEIVED", "ERRORS"},
-      {1}, session.is_wide);
-  for (const v1::PortHistoryPoint& point : answer->points()) {
-    table.Add({TimeText(point.start_time()), Fixed(Seconds(point.length()), 1),
-               Megabytes(point.sent_bytes_per_second()),
-               Megabytes(point.received_bytes_per_second()),
-               Megabytes(point.peak_sent_bytes_per_second()),
-               Megabytes(point.peak_received_bytes_per_second()), absl::StrCat(point.errors())});
-  }
-  table.Print(std::cout);
-  return 0;
-}
-
-constexpr char kSwitchHelp[] = "GUID, or description if only one switch has it";
-
-}  // namespace
 
 void AddCounterCommands(CLI::App& fabric, Session& session) {
   AddWideOption(

@@ -1,24 +1,21 @@
 // coppicectl job register|list|show|keepalive|end: who uses the fabric, and for how long.
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
 
 namespace coppice {
 namespace {
-
-using JobsStub = v1::Jobs::StubInterface;
 
 std::string LeaseText(const v1::Job& job) {
   if (job.state() != v1::JOB_STATE_ACTIVE) return "-";
@@ -30,22 +27,19 @@ std::string RanksText(const v1::Job& job) {
   return absl::StrCat(job.rank_count(), ", ", job.lost_ranks_size(), " lost");
 }
 
-void PrintJobs(const google::protobuf::RepeatedPtrField<v1::Job>& jobs, bool is_wide) {
-  Table table({"JOB", "NAME", "OWNER", "STATE", "RANKS", "TREES", "LEASE LEFT", "SINCE"}, {7},
-              is_wide);
-  for (const v1::Job& job : jobs) {
-    table.Add({job.id(), job.display_name(), job.owner(), Word(job.state()), RanksText(job),
-               absl::StrCat(job.tree_count()), LeaseText(job), TimeText(job.create_time())});
-  }
-  table.Print(std::cout);
+template <class Jobs>
+void PrintJobs(const Session& session, const Jobs& jobs) {
+  PrintRows(session, {"JOB", "NAME", "OWNER", "STATE", "RANKS", "TREES", "LEASE LEFT", "SINCE"},
+            {7}, jobs, [](const v1::Job& job) {
+              return CellsOf(job.id(), job.display_name(), job.owner(), Word(job.state()),
+                             RanksText(job), job.tree_count(), LeaseText(job),
+                             TimeText(job.create_time()));
+            });
 }
 
-int ShowJob(Session& session, absl::StatusOr<v1::Job> job) {
-  if (const auto status = Settled(session, job)) return *status;
-  google::protobuf::RepeatedPtrField<v1::Job> one;
-  *one.Add() = *std::move(job);
-  PrintJobs(one, session.is_wide);
-  return 0;
+int ShowJob(Session& session, const absl::StatusOr<v1::Job>& job) {
+  return Show(session, job,
+              [&](const v1::Job& known) { PrintJobs(session, absl::MakeConstSpan(&known, 1)); });
 }
 
 struct RegisterOptions {
@@ -64,30 +58,22 @@ int Register(Session& session, Connection& connection, RegisterOptions& options)
     }
     for (const std::string& line : *lines) options.request.add_endpoints(line);
   }
-  if (!options.lease.empty()) {
-    const absl::Status status =
-        ReadDurationOption("--lease", options.lease, *options.request.mutable_lease());
-    if (!status.ok()) return Fail(status);
-  }
-  return ShowJob(session,
-                 connection.Call(connection.jobs(), &JobsStub::RegisterJob, options.request));
+  const absl::Status lease = FillDuration("--lease", options.lease, options.request,
+                                          &v1::RegisterJobRequest::mutable_lease);
+  if (!lease.ok()) return Fail(lease);
+  return ShowJob(session, connection.Call(&JobsStub::RegisterJob, options.request));
 }
 
-int Show(Session& session, Connection& connection, const std::string& id, bool only_endpoints) {
-  v1::GetJobRequest request;
-  request.set_id(id);
-  absl::StatusOr<v1::Job> job = connection.Call(connection.jobs(), &JobsStub::GetJob, request);
-  if (!only_endpoints || !job.ok()) return ShowJob(session, std::move(job));
+int ShowOne(Session& session, Connection& connection, const std::string& id, bool only_endpoints) {
+  const absl::StatusOr<v1::Job> job = CallOn(connection, id, &JobsStub::GetJob);
+  if (!only_endpoints || !job.ok()) return ShowJob(session, job);
   for (const std::string& endpoint : job->endpoints()) std::cout << endpoint << "\n";
   return 0;
 }
 
 int ListJobs(Session& session, Connection& connection) {
-  const auto all =
-      ListAll(connection, connection.jobs(), &JobsStub::ListJobs, v1::ListJobsRequest());
-  if (const auto status = Settled(session, all)) return *status;
-  PrintJobs(all->jobs(), session.is_wide);
-  return 0;
+  return Show(session, ListAll(connection, &JobsStub::ListJobs),
+              [&](const auto& all) { PrintJobs(session, all.jobs()); });
 }
 
 // A job that is gone as the error that other commands answer.
@@ -117,13 +103,112 @@ int KeepAlive(Session& session, Connection& connection, const std::string& id) {
 }
 
 int End(Session& session, Connection& connection, const std::string& id) {
-  v1::EndJobRequest request;
-  request.set_id(id);
-  const auto response = connection.Call(connection.jobs(), &JobsStub::EndJob, request);
-  if (const auto status = Settled(session, response)) return *status;
-  std::cout << "job " << id << " ended, " << Counted(response->released_trees(), "tree")
-            << " released\n";
-  return 0;
+  return Show(session, CallOn(connection, id, &JobsStub::EndJob), [&](const auto& ended) {
+    std::cout << "job " << id << " ended, " << Counted(ended.released_trees(), "tree")
+              << " released\n";
+  });
+}
+
+struct QuotaLine {
+  std::string user, set;
+  bool all = false;
+};
+
+std::string OrNone(bool has, int64_t value) { return has ? absl::StrCat(value) : "-"; }
+
+void AddRows(const v1::UserQuota& quota, bool with_user, Table& table) {
+  for (const v1::QuotaLimit& limit : quota.limits()) {
+    const bool is_counted = limit.name() != "kept_bytes" && limit.name() != "lease_seconds";
+    std::vector<std::string> row = {limit.name(),
+                                    OrNone(is_counted, limit.used()),
+                                    OrNone(limit.has_limit(), limit.limit()),
+                                    limit.is_own() ? "own" : "all users'",
+                                    OrNone(is_counted, limit.all_used()),
+                                    OrNone(limit.has_for_users(), limit.for_users()),
+                                    OrNone(limit.has_whole(), limit.whole())};
+    if (with_user) row.insert(row.begin(), quota.user());
+    table.Add(std::move(row));
+  }
+}
+
+std::vector<std::string> Heading() {
+  return {"LIMIT", "USED", "MOST", "WHOSE", "USED BY ALL", "MOST OF USERS", "THERE ARE"};
+}
+
+int ShowQuota(Session& session, const absl::StatusOr<v1::UserQuota>& quota) {
+  return Show(session, quota, [&](const v1::UserQuota& of) {
+    std::cout << "User " << of.user() << "\n";
+    Table table(Heading(), {6}, session.is_wide);
+    AddRows(of, /*with_user=*/false, table);
+    table.Print(std::cout);
+  });
+}
+
+int ShowAll(Session& session, Connection& connection) {
+  return Show(session, connection.Call(&AdminStub::ListQuotas), [&](const auto& list) {
+    std::vector<std::string> heading = Heading();
+    heading.insert(heading.begin(), "USER");
+    Table table(std::move(heading), {5, 6, 7}, session.is_wide);
+    for (const v1::UserQuota& quota : list.users()) AddRows(quota, /*with_user=*/true, table);
+    table.Print(std::cout);
+  });
+}
+
+// NAME=NUMBER, NAME=none, NAME=configured. Returns what is wrong; empty: nothing.
+std::string ReadSetting(const std::string& text, v1::SetQuotaRequest& request) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) return "give LIMIT=NUMBER, LIMIT=none or LIMIT=configured";
+  request.set_name(text.substr(0, equals));
+  const std::string value = text.substr(equals + 1);
+  int64_t number = 0;
+  if (value == "none") {
+    request.set_unlimited(true);
+  } else if (value == "configured") {
+    request.set_as_configured(true);
+  } else if (absl::SimpleAtoi(value, &number) && number >= 0) {
+    request.set_limit(number);
+  } else {
+    return "\"" + value + "\" is neither a number from 0 on, nor none, nor configured";
+  }
+  return "";
+}
+
+int Quota(Session& session, Connection& connection, const QuotaLine& line) {
+  if (line.all) return ShowAll(session, connection);
+  if (!line.set.empty()) {
+    v1::SetQuotaRequest request;
+    (void)ReadSetting(line.set, request);  // checked when the line was read
+    request.set_user(line.user);
+    return ShowQuota(session, connection.Call(&AdminStub::SetQuota, request));
+  }
+  v1::GetQuotaRequest request;
+  request.set_user(line.user);
+  return ShowQuota(session, connection.Call(&AdminStub::GetQuota, request));
+}
+
+struct AuditOptions {
+  v1::ListDeedsRequest request;
+  std::string since;
+};
+
+int Audit(Session& session, Connection& connection, AuditOptions& options) {
+  absl::Duration ago;
+  if (!options.since.empty() && absl::ParseDuration(options.since, &ago)) {
+    options.request.mutable_start_time()->set_seconds(absl::ToUnixSeconds(absl::Now() - ago));
+  }
+  const auto all = ListAll(connection, &AdminStub::ListDeeds, options.request);
+  return Show(session, all, [&](const v1::ListDeedsResponse& list) {
+    PrintRows(session, {"TIME", "CALLER", "FOR", "FROM", "METHOD", "OBJECT", "OUTCOME", "TIMES"},
+              {2, 3, 6, 7}, list.deeds(), [&](const v1::Deed& deed) {
+                const bool is_all = session.is_wide || deed.outcome() == "OK";
+                const std::string since =
+                    deed.count() == 1 ? "" : absl::StrCat(" since ", TimeText(deed.first_time()));
+                return CellsOf(
+                    TimeText(deed.time()), deed.caller(), deed.user(), deed.origin(), deed.method(),
+                    is_all ? deed.object() : absl::StrCat(deed.object(), ", ", deed.outcome()),
+                    deed.outcome(), absl::StrCat(deed.count(), since));
+              });
+  });
 }
 
 }  // namespace
@@ -153,7 +238,7 @@ void AddJobCommands(CLI::App& app, Session& session) {
   auto only_endpoints = std::make_shared<bool>(false);
   CLI::App* show = with_id("show", "One job",
                            [only_endpoints](Session& s, Connection& c, const std::string& id) {
-                             return Show(s, c, id, *only_endpoints);
+                             return ShowOne(s, c, id, *only_endpoints);
                            });
   show->add_flag("--endpoints", *only_endpoints,
                  "Its endpoints alone, one a line in rank order, as register takes them");
@@ -163,118 +248,6 @@ void AddJobCommands(CLI::App& app, Session& session) {
 }
 
 // coppicectl quota and audit: what users may have and have, and what was done and denied.
-
-namespace {
-
-using AdminStub = v1::Admin::StubInterface;
-
-struct QuotaLine {
-  std::string user, set;
-  bool all = false;
-};
-
-std::string OrNone(bool has, int64_t value) { return has ? absl::StrCat(value) : "-"; }
-
-void AddRows(const v1::UserQuota& quota, bool with_user, Table& table) {
-  for (const v1::QuotaLimit& limit : quota.limits()) {
-    const bool is_counted = limit.name() != "kept_bytes" && limit.name() != "lease_seconds";
-    std::vector<std::string> row = {limit.name(),
-                                    OrNone(is_counted, limit.used()),
-                                    OrNone(limit.has_limit(), limit.limit()),
-                                    limit.is_own() ? "own" : "all users'",
-                                    OrNone(is_counted, limit.all_used()),
-                                    OrNone(limit.has_for_users(), limit.for_users()),
-                                    OrNone(limit.has_whole(), limit.whole())};
-    if (with_user) row.insert(row.begin(), quota.user());
-    table.Add(std::move(row));
-  }
-}
-
-std::vector<std::string> Heading() {
-  return {"LIMIT", "USED", "MOST", "WHOSE", "USED BY ALL", "MOST OF USERS", "THERE ARE"};
-}
-
-int ShowOne(Session& session, const absl::StatusOr<v1::UserQuota>& quota) {
-  if (const auto status = Settled(session, quota)) return *status;
-  std::cout << "User " << quota->user() << "\n";
-  Table table(Heading(), {6}, session.is_wide);
-  AddRows(*quota, /*with_user=*/false, table);
-  table.Print(std::cout);
-  return 0;
-}
-
-int ShowAll(Session& session, Connection& connection) {
-  const auto list =
-      connection.Call(connection.admin(), &AdminStub::ListQuotas, v1::ListQuotasRequest());
-  if (const auto status = Settled(session, list)) return *status;
-  std::vector<std::string> heading = Heading();
-  heading.insert(heading.begin(), "USER");
-  Table table(std::move(heading), {5, 6, 7}, session.is_wide);
-  for (const v1::UserQuota& quota : list->users()) AddRows(quota, /*with_user=*/true, table);
-  table.Print(std::cout);
-  return 0;
-}
-
-// NAME=NUMBER, NAME=none, NAME=configured. Returns what is wrong; empty: nothing.
-std::string ReadSetting(const std::string& text, v1::SetQuotaRequest& request) {
-  const size_t equals = text.find('=');
-  if (equals == std::string::npos) return "give LIMIT=NUMBER, LIMIT=none or LIMIT=configured";
-  request.set_name(text.substr(0, equals));
-  const std::string value = text.substr(equals + 1);
-  int64_t number = 0;
-  if (value == "none") {
-    request.set_unlimited(true);
-  } else if (value == "configured") {
-    request.set_as_configured(true);
-  } else if (absl::SimpleAtoi(value, &number) && number >= 0) {
-    request.set_limit(number);
-  } else {
-    return "\"" + value + "\" is neither a number from 0 on, nor none, nor configured";
-  }
-  return "";
-}
-
-int Quota(Session& session, Connection& connection, const QuotaLine& line) {
-  if (line.all) return ShowAll(session, connection);
-  if (!line.set.empty()) {
-    v1::SetQuotaRequest request;
-    (void)ReadSetting(line.set, request);  // checked when the line was read
-    request.set_user(line.user);
-    return ShowOne(session, connection.Call(connection.admin(), &AdminStub::SetQuota, request));
-  }
-  v1::GetQuotaRequest request;
-  request.set_user(line.user);
-  return ShowOne(session, connection.Call(connection.admin(), &AdminStub::GetQuota, request));
-}
-
-struct AuditOptions {
-  v1::ListDeedsRequest request;
-  std::string since;
-};
-
-int Audit(Session& session, Connection& connection, AuditOptions& options) {
-  absl::Duration ago;
-  if (!options.since.empty() && absl::ParseDuration(options.since, &ago)) {
-    options.request.mutable_start_time()->set_seconds(absl::ToUnixSeconds(absl::Now() - ago));
-  }
-  const auto all = ListAll(connection, connection.admin(), &AdminStub::ListDeeds, options.request);
-  if (const auto status = Settled(session, all)) return *status;
-  Table table({"TIME", "CALLER", "FOR", "FROM", "METHOD", "OBJECT", "OUTCOME", "TIMES"},
-              {2, 3, 6, 7}, session.is_wide);
-  for (const v1::Deed& deed : all->deeds()) {
-    const std::string since =
-        deed.count() == 1 ? "" : absl::StrCat(" since ", TimeText(deed.first_time()));
-    table.Add({TimeText(deed.time()), deed.caller(), deed.user(), deed.origin(), deed.method(),
-               session.is_wide || deed.outcome() == "OK"
-                   ? deed.object()
-                   : absl::StrCat(deed.object(), ", ", deed.outcome()),
-               deed.outcome(), absl::StrCat(deed.count(), since)});
-  }
-  table.Print(std::cout);
-  return 0;
-}
-
-}  // namespace
 
 void AddQuotaCommand(CLI::App& app, Session& session) {
   auto [command, line] =

@@ -10,7 +10,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "client/cli/agent_channel.h"
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/connection.h"
@@ -64,19 +63,11 @@ int Main(int argc, char** argv) {
   AddReloadCommand(app, session);
   AddQuotaCommand(app, session);
   AddAuditCommand(app, session);
-  AddFabricCommands(app, session);
-  AddEntriesCommand(app, session);
-  AddTypeTableCommand(app, session);
-  AddCalibrateCommand(app, session);
-  AddEventsCommand(app, session);
+  AddCommands(app, session);
   AddExportCommands(app, session);
-  AddJobCommands(app, session);
-  AddTreeCommands(app, session);
   AddMapCommand(app, session);
   AddAgentCommands(app, session);
   AddDistanceCommands(app, session);
-  AddPatternCommands(app, session);
-  AddPlacementCommands(app, session);
   if (const std::optional<int> ended = ParseLine(app, argc, argv)) return *ended;
   if (session.json) FailInJson();
   if (const absl::Status bad = CheckServer(server); !bad.ok()) return Fail(bad), kWrongUsage;

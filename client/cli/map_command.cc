@@ -5,11 +5,9 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -17,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
@@ -27,8 +26,6 @@
 
 namespace coppice {
 namespace {
-
-using MappingStub = v1::Mapping::StubInterface;
 
 struct MapOptions {
   v1::MapRanksRequest request;
@@ -65,14 +62,10 @@ absl::Status FillDistance(const std::string& text, v1::MappingTask& task) {
 }
 
 absl::Status FillTask(const MapOptions& options, v1::MappingTask& task) {
-  if (!options.hosts.empty()) {
-    const auto hosts = ReadNodeWords(options.hosts);
-    if (!hosts.ok()) return hosts.status();
-    task.mutable_hosts()->Add(hosts->begin(), hosts->end());
-  }
-  absl::Status status;
-  if (!options.pattern.empty())
+  absl::Status status = FillNodes(options.hosts, *task.mutable_hosts());
+  if (status.ok() && !options.pattern.empty()) {
     status = FillInputFile(options.pattern, *task.mutable_pattern_file());
+  }
   if (status.ok() && !options.messages.empty()) {
     status = FillInputFile(options.messages, *task.mutable_messages_file());
   }
@@ -86,16 +79,9 @@ absl::Status FillTask(const MapOptions& options, v1::MappingTask& task) {
   return status;
 }
 
-MapFigures FiguresOf(const v1::MappingMeasures& measures) {
-  MapFigures figures;
-  figures.max_congestion = measures.max_congestion();
-  figures.average_dilation = measures.average_dilation();
-  figures.hop_bytes = measures.hop_bytes();
-  figures.qap_cost = measures.qap_cost();
-  figures.max_dilation = measures.max_dilation();
-  figures.inter_node_bytes = measures.inter_node_bytes();
-  figures.inter_switch_bytes = measures.inter_switch_bytes();
-  return figures;
+MapFigures FiguresOf(const v1::MappingMeasures& m) {
+  return {m.max_congestion(), m.average_dilation(), m.hop_bytes(),         m.qap_cost(),
+          m.max_dilation(),   m.inter_node_bytes(), m.inter_switch_bytes()};
 }
 
 std::vector<uint32_t> OrderOf(const google::protobuf::RepeatedField<uint32_t>& permutation) {
@@ -119,12 +105,9 @@ void PrintTable(const TextTable& table) {
   for (const std::string& line : table.Lines(IsForPeople())) std::cout << line << "\n";
 }
 
-void ShowProgress(const v1::MapRanksProgress& progress) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  ShownStream::Control(std::cerr, kWipeLine);
-  std::cerr << absl::StrFormat("%.1f s: %.4f of the present order", Seconds(progress.elapsed()),
-                               progress.score())
-            << std::flush;
+std::string ProgressText(const v1::MapRanksProgress& progress) {
+  return absl::StrFormat("%.1f s: %.4f of the present order", Seconds(progress.elapsed()),
+                         progress.score());
 }
 
 std::atomic<bool> interrupted = false;
@@ -149,8 +132,7 @@ absl::StatusOr<v1::MappingResult> ResultOf(Connection& connection,
   *evaluate.mutable_task() = request.task();
   *evaluate.mutable_permutation() = best.permutation();
   evaluate.set_emit(request.emit());
-  const auto measured =
-      connection.Call(connection.mapping(), &MappingStub::EvaluateMapping, evaluate);
+  const auto measured = connection.Call(&MappingStub::EvaluateMapping, evaluate);
   if (!measured.ok()) return measured.status();
   v1::MappingResult result;
   result.set_algorithm(request.algorithm().empty() ? "auto" : request.algorithm());
@@ -174,7 +156,7 @@ absl::StatusOr<v1::MappingResult> FindOrder(Connection& connection, v1::MapRanks
   v1::MapRanksProgress best;
   double seconds = 0;
   // No deadline: the budget is one.
-  const std::function<bool(const v1::MapRanksUpdate&)> each = [&](const auto& update) {
+  const auto each = [&](const v1::MapRanksUpdate& update) {
     if (update.has_result()) result = update.result();
     if (!update.has_progress()) return true;
     seconds = Seconds(update.progress().elapsed());
@@ -182,12 +164,11 @@ absl::StatusOr<v1::MappingResult> FindOrder(Connection& connection, v1::MapRanks
       if (best.permutation().empty()) TakeInterrupts();
       best = update.progress();
     }
-    ShowProgress(update.progress());
+    ShowProgress(ProgressText(update.progress()));
     return !interrupted;
   };
-  const absl::Status status =
-      connection.Watch(connection.mapping(), &MappingStub::MapRanks, request, each);
-  if (isatty(STDERR_FILENO) != 0) ShownStream::Control(std::cerr, kWipeLine);
+  const absl::Status status = connection.Watch(&MappingStub::MapRanks, request, each);
+  ShowProgress("");
   if (result.ok() || (status.ok() && !interrupted)) return result;
   if (!interrupted) return status;
   return ResultOf(connection, request, best, seconds);
@@ -218,8 +199,7 @@ int Evaluate(Session& session, Connection& connection, const MapOptions& options
     }
     request.add_permutation(position);
   }
-  const auto response =
-      connection.Call(connection.mapping(), &MappingStub::EvaluateMapping, request);
+  const auto response = connection.Call(&MappingStub::EvaluateMapping, request);
   if (!response.ok()) return Fail(response.status());
   if (!request.emit().empty()) return std::cout << response->launch_text(), 0;
   if (session.json) return PrintJson(std::cout, *response), 0;
@@ -240,22 +220,20 @@ int Evaluate(Session& session, Connection& connection, const MapOptions& options
   return 0;
 }
 
-int ListMappings(Session& session, Connection& connection) {
-  const auto response = connection.Call(connection.mapping(), &MappingStub::ListAlgorithms,
-                                        v1::ListAlgorithmsRequest());
-  if (const auto status = Settled(session, response)) return *status;
-  Table table({"ALGORITHM", "STARTS FROM", "SOURCE"});
-  for (const v1::Algorithm& algorithm : response->algorithms()) {
-    table.Add(
-        {algorithm.name(), algorithm.refines() ? "present order" : "anew", algorithm.source()});
-    for (const v1::AlgorithmOption& option : algorithm.options()) {
+int ListAlgorithms(Session& session, Connection& connection) {
+  return Show(session, connection.Call(&MappingStub::ListAlgorithms), [](const auto& listed) {
+    Table table({"ALGORITHM", "STARTS FROM", "SOURCE"});
+    for (const v1::Algorithm& algorithm : listed.algorithms()) {
       table.Add(
-          {absl::StrCat("  ", option.name(), "=", option.preset()), "",
-           absl::StrCat(option.meaning(), " (", option.least(), " to ", option.greatest(), ")")});
+          {algorithm.name(), algorithm.refines() ? "present order" : "anew", algorithm.source()});
+      for (const v1::AlgorithmOption& option : algorithm.options()) {
+        table.Add(
+            {absl::StrCat("  ", option.name(), "=", option.preset()), "",
+             absl::StrCat(option.meaning(), " (", option.least(), " to ", option.greatest(), ")")});
+      }
     }
-  }
-  table.Print(std::cout);
-  return 0;
+    table.Print(std::cout);
+  });
 }
 
 // What coppice-search left for the job.
@@ -263,7 +241,7 @@ int ShowStored(Session& session, Connection& connection, const v1::MapRanksReque
   v1::GetOrderRequest request;
   request.set_job_id(map.task().job_id());
   request.set_emit(map.emit());
-  const auto order = connection.Call(connection.mapping(), &MappingStub::GetOrder, request);
+  const auto order = connection.Call(&MappingStub::GetOrder, request);
   if (!order.ok()) return Fail(order.status());
   if (!map.emit().empty()) return std::cout << order->launch_text(), 0;
   if (session.json) return PrintJson(std::cout, *order), 0;
@@ -273,7 +251,7 @@ int ShowStored(Session& session, Connection& connection, const v1::MapRanksReque
 }
 
 int Map(Session& session, Connection& connection, MapOptions& options) {
-  if (options.list) return ListMappings(session, connection);
+  if (options.list) return ListAlgorithms(session, connection);
   if (options.stored) return ShowStored(session, connection, options.request);
   const absl::Status status = FillTask(options, *options.request.mutable_task());
   if (!status.ok()) return Fail(status);
@@ -338,6 +316,43 @@ void CheckUsage(const MapOptions& options) {
   }
 }
 
+struct PatternFiles {
+  v1::PutPatternRequest request;
+  std::string file, messages;
+};
+
+template <class Patterns>
+void PrintPatterns(const Session& session, const Patterns& patterns) {
+  PrintRows(session,
+            {"APPLICATION", "OWNER", "RANKS", "PAIRS", "BYTES", "MESSAGES", "STORED", "SINCE"},
+            {6, 7}, patterns, [](const v1::StoredPattern& pattern) {
+              return CellsOf(pattern.name(), pattern.owner(), pattern.rank_count(),
+                             pattern.pair_count(), absl::StrFormat("%.6g", pattern.total_bytes()),
+                             absl::StrFormat("%.6g", pattern.total_messages()),
+                             pattern.stored_bytes(), TimeText(pattern.create_time()));
+            });
+}
+
+int ShowPattern(Session& session, const absl::StatusOr<v1::StoredPattern>& pattern) {
+  return Show(session, pattern, [&](const v1::StoredPattern& kept) {
+    PrintPatterns(session, absl::MakeConstSpan(&kept, 1));
+  });
+}
+
+int PutPattern(Session& session, Connection& connection, PatternFiles& files) {
+  absl::Status status = FillInputFile(files.file, *files.request.mutable_pattern_file());
+  if (status.ok() && !files.messages.empty()) {
+    status = FillInputFile(files.messages, *files.request.mutable_messages_file());
+  }
+  if (!status.ok()) return Fail(status);
+  return ShowPattern(session, connection.Call(&MappingStub::PutPattern, files.request));
+}
+
+int ListPatterns(Session& session, Connection& connection) {
+  return Show(session, ListAll(connection, &MappingStub::ListPatterns),
+              [&](const auto& list) { PrintPatterns(session, list.patterns()); });
+}
+
 }  // namespace
 
 void AddMapCommand(CLI::App& app, Session& session) {
@@ -373,6 +388,40 @@ void AddMapCommand(CLI::App& app, Session& session) {
   command->add_flag("--stored", options.stored,
                     "Search no more: the order that coppice-search left for --job");
   command->add_flag("--list", options.list, "Show the algorithms and their options");
+}
+
+// coppicectl pattern: communication patterns that the daemon keeps by the name of their
+// application.
+
+void AddPatternCommands(CLI::App& app, Session& session) {
+  CLI::App* patterns =
+      app.add_subcommand("pattern", "Communication patterns that are kept for later runs");
+  patterns->require_subcommand(1);
+  auto [put, files] = AddCommand<PatternFiles>(
+      *patterns, session, "put", "Keep a pattern, in place of that name's", PutPattern);
+  put->add_option("name", *files.request.mutable_name(), "Of the application")->required();
+  put->add_option("file", files.file, "As map --pattern takes it; - for stdin")->required();
+  put->add_option("--messages", files.messages, "Matrix of message counts beside it");
+  AddWideOption(
+      *AddCommand(*patterns, session, "list", "Everybody's patterns, by name", ListPatterns),
+      session);
+  constexpr char kName[] = "Of the application; another's: OWNER:NAME";
+  AddWideOption(*AddCommandOn(*patterns, session, "show", "One pattern", "name", kName,
+                              [](Session& s, Connection& c, const std::string& name) {
+                                v1::GetPatternRequest get;
+                                get.set_name(name);
+                                return ShowPattern(s, c.Call(&MappingStub::GetPattern, get));
+                              }),
+                session);
+  CLI::App* erase = patterns->add_subcommand("delete", "Forget a pattern");
+  auto drop = std::make_shared<v1::DeletePatternRequest>();
+  erase->add_option("name", *drop->mutable_name(), kName)->required();
+  erase->callback([&session, drop] {
+    session.run = [drop](Connection& c) {
+      const auto gone = c.Call(&MappingStub::DeletePattern, *drop);
+      return gone.ok() ? 0 : Fail(gone.status());
+    };
+  });
 }
 
 }  // namespace coppice

@@ -1,14 +1,13 @@
 #include "client/cli/output.h"
 
 #include <google/protobuf/util/json_util.h>
+#include <unistd.h>
 
-#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "proto/text/plain_text.h"
 
@@ -53,7 +52,26 @@ void AddNulls(const google::protobuf::Message& message, Json& json) {
   }
 }
 
-std::string JsonText(const google::protobuf::Message& message, bool on_lines) {
+bool Put(std::streambuf& target, absl::string_view text) {
+  const auto size = static_cast<std::streamsize>(text.size());
+  return target.sputn(text.data(), size) == size;
+}
+
+// How many bytes at the end of `text` may be the beginning of a character.
+size_t BegunBytes(absl::string_view text) {
+  for (size_t n = 1; n <= 3 && n <= text.size(); ++n) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - n]);
+    if (byte < 0x80) return 0;
+    if (byte < 0xC0) continue;
+    const size_t wanted = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
+    return n < wanted ? n : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Json JsonOf(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
@@ -62,10 +80,8 @@ std::string JsonText(const google::protobuf::Message& message, bool on_lines) {
   if (!google::protobuf::util::MessageToJsonString(message, &text, options).ok()) text = "{}";
   Json json = Json::parse(text);
   AddNulls(message, json);
-  return on_lines ? json.dump(1) + "\n" : json.dump();
+  return json;
 }
-
-}  // namespace
 
 void Table::Print(std::ostream& out) const {
   const bool is_for_people = IsForPeople();
@@ -86,11 +102,11 @@ void PrintField(std::ostream& out, absl::string_view name, absl::string_view tex
 }
 
 void PrintJson(std::ostream& out, const google::protobuf::Message& message) {
-  out << JsonText(message, /*on_lines=*/true);
+  out << JsonOf(message).dump(1) << "\n";
 }
 
 void PrintJsonLine(std::ostream& out, const google::protobuf::Message& message) {
-  out << JsonText(message, /*on_lines=*/false) << "\n";
+  out << JsonOf(message).dump() << "\n";
 }
 
 void FailInJson() { fails_in_json = true; }
@@ -117,27 +133,6 @@ double Seconds(const google::protobuf::Duration& duration) {
 }
 
 std::string Fixed(double value, int digits) { return absl::StrFormat("%.*f", digits, value); }
-
-namespace {
-
-bool Put(std::streambuf& target, absl::string_view text) {
-  const auto size = static_cast<std::streamsize>(text.size());
-  return target.sputn(text.data(), size) == size;
-}
-
-// How many bytes at the end of `text` may be the beginning of a character.
-size_t BegunBytes(absl::string_view text) {
-  for (size_t n = 1; n <= 3 && n <= text.size(); ++n) {
-    const auto byte = static_cast<unsigned char>(text[text.size() - n]);
-    if (byte < 0x80) return 0;
-    if (byte < 0xC0) continue;
-    const size_t wanted = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
-    return n < wanted ? n : 0;
-  }
-  return 0;
-}
-
-}  // namespace
 
 ShownStream::~ShownStream() {
   Put(*target_, ShownText(begun_));
@@ -172,5 +167,11 @@ std::streamsize ShownStream::xsputn(const char* text, std::streamsize size) {
 }
 
 int ShownStream::sync() { return target_->pubsync(); }
+
+void ShowProgress(absl::string_view line) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  ShownStream::Control(std::cerr, "\r\033[K");
+  std::cerr << line << std::flush;
+}
 
 }  // namespace coppice

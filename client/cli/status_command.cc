@@ -18,7 +18,6 @@
 namespace coppice {
 namespace {
 
-using AdminStub = v1::Admin::StubInterface;
 using google::protobuf::Duration;
 
 // A snapshot is stale when so many of the shortest period of sweeps went by without one that
@@ -70,16 +69,16 @@ void PrintFabric(const v1::DaemonStatus& status) {
             << (status.has_subnet_manager() ? "" : "no ") << "subnet manager\n";
 }
 
-void PrintSweeps(const v1::DaemonStatus& status) {
-  Table table({"SWEEP", "COUNT", "FAILED", "LAST", "TOOK", "PERIOD"});
-  for (const auto& [name, sweep] : KindsOf(status)) {
-    const bool has_any = sweep->count() > 0;
-    table.Add({name, absl::StrCat(sweep->count()), absl::StrCat(sweep->failed()),
-               has_any ? TimeText(sweep->last_time()) : "-",
-               has_any ? Text(sweep->last_duration()) : "-",
-               sweep->has_period() ? Text(sweep->period()) : "-"});
-  }
-  table.Print(std::cout);
+void PrintSweeps(const Session& session, const v1::DaemonStatus& status) {
+  PrintRows(session, {"SWEEP", "COUNT", "FAILED", "LAST", "TOOK", "PERIOD"}, {}, KindsOf(status),
+            [](const Kind& kind) {
+              const v1::SweepStatus& sweep = *kind.sweep;
+              const bool has_any = sweep.count() > 0;
+              return CellsOf(kind.name, sweep.count(), sweep.failed(),
+                             has_any ? TimeText(sweep.last_time()) : "-",
+                             has_any ? Text(sweep.last_duration()) : "-",
+                             sweep.has_period() ? Text(sweep.period()) : "-");
+            });
 }
 
 void PrintHoldings(const v1::DaemonStatus& status) {
@@ -111,29 +110,29 @@ void PrintActivity(const v1::DaemonStatus& status) {
             << Counted(status.refused_writes(), "write") << " refused\n";
 }
 
-void PrintMethods(const v1::DaemonStatus& status) {
+void PrintMethods(const Session& session, const v1::DaemonStatus& status) {
   if (status.methods().empty()) return;
-  Table table({"METHOD", "CODE", "CALLS", "HALF WITHIN", "99 % WITHIN"});
-  for (int i = 0; i < std::min(status.methods_size(), kMaxMethods); ++i) {
-    const v1::MethodStatus& method = status.methods(i);
-    table.Add({method.method(), method.code(), absl::StrCat(method.count()),
-               method.has_median() ? Text(method.median()) : "-",
-               method.has_p99() ? Text(method.p99()) : "-"});
-  }
-  table.Print(std::cout);
+  const auto first = status.methods().begin();
+  PrintRows(session, {"METHOD", "CODE", "CALLS", "HALF WITHIN", "99 % WITHIN"}, {},
+            std::vector(first, first + std::min(status.methods_size(), kMaxMethods)),
+            [](const v1::MethodStatus& method) {
+              return CellsOf(method.method(), method.code(), method.count(),
+                             method.has_median() ? Text(method.median()) : "-",
+                             method.has_p99() ? Text(method.p99()) : "-");
+            });
 }
 
-void PrintStatus(const v1::DaemonStatus& status, bool is_wide) {
+void PrintStatus(const Session& session, const v1::DaemonStatus& status) {
   std::cout << "daemon     coppiced " << status.version() << " since "
             << TimeText(status.start_time()) << ", " << Bytes(status.resident_bytes()) << "\n";
   PrintFabric(status);
   PrintHoldings(status);
-  if (!is_wide) return;
+  if (!session.is_wide) return;
   PrintActivity(status);
   std::cout << "\n";
-  PrintSweeps(status);
+  PrintSweeps(session, status);
   std::cout << "\n";
-  PrintMethods(status);
+  PrintMethods(session, status);
 }
 
 using Reasons = std::vector<std::string>;
@@ -191,8 +190,7 @@ Reasons Warnings(const v1::DaemonStatus& status) {
 }
 
 int ShowStatus(Session& session, Connection& connection) {
-  const auto status =
-      connection.Call(connection.admin(), &AdminStub::GetStatus, v1::GetStatusRequest());
+  const auto status = connection.Call(&AdminStub::GetStatus);
   if (!status.ok()) return Fail(status.status());
   const Reasons errors = Errors(*status), warnings = Warnings(*status);
   if (session.json) {
@@ -202,10 +200,22 @@ int ShowStatus(Session& session, Connection& connection) {
                   : !warnings.empty() ? "HEALTH_WARN: "
                                       : "HEALTH_OK")
               << (errors.empty() ? absl::StrJoin(warnings, "; ") : "") << "\n";
-    PrintStatus(*status, session.is_wide);
+    PrintStatus(session, *status);
   }
   for (const std::string& reason : errors) std::cerr << "wrong: " << reason << "\n";
   return errors.empty() ? kDone : kUnhealthy;
+}
+
+void PrintReload(const v1::ReloadResponse& reloaded) {
+  if (reloaded.changed().empty() && reloaded.needs_restart().empty()) {
+    std::cout << "Nothing has changed.\n";
+  }
+  if (!reloaded.changed().empty()) {
+    std::cout << "In force:        " << absl::StrJoin(reloaded.changed(), ", ") << "\n";
+  }
+  if (!reloaded.needs_restart().empty()) {
+    std::cout << "Needs a restart: " << absl::StrJoin(reloaded.needs_restart(), ", ") << "\n";
+  }
 }
 
 }  // namespace
@@ -220,30 +230,11 @@ void AddStatusCommand(CLI::App& app, Session& session) {
 
 // coppicectl reload: the daemon reads its configuration file again.
 
-namespace {
-
-int Reload(const Session& session, Connection& connection) {
-  const auto reloaded =
-      connection.Call(connection.admin(), &v1::Admin::StubInterface::Reload, v1::ReloadRequest());
-  if (const auto status = Settled(session, reloaded)) return *status;
-  if (reloaded->changed().empty() && reloaded->needs_restart().empty()) {
-    std::cout << "Nothing has changed.\n";
-  }
-  if (!reloaded->changed().empty()) {
-    std::cout << "In force:        " << absl::StrJoin(reloaded->changed(), ", ") << "\n";
-  }
-  if (!reloaded->needs_restart().empty()) {
-    std::cout << "Needs a restart: " << absl::StrJoin(reloaded->needs_restart(), ", ") << "\n";
-  }
-  return 0;
-}
-
-}  // namespace
-
 void AddReloadCommand(CLI::App& app, Session& session) {
-  AddCommand(app, session, "reload",
-             "The daemon reads its configuration file again: all of it or, on a mistake, none",
-             Reload);
+  AddCommand(
+      app, session, "reload",
+      "The daemon reads its configuration file again: all of it or, on a mistake, none",
+      [](Session& s, Connection& c) { return Show(s, c.Call(&AdminStub::Reload), PrintReload); });
 }
 
 }  // namespace coppice

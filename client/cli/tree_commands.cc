@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <iostream>
 #include <iterator>
-#include <memory>
 #include <optional>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
-#include "client/cli/tree_output.h"
 #include "client/cli/words.h"
 #include "proto/text/node_list.h"
 #include "proto/text/option_words.h"
@@ -21,8 +18,6 @@
 
 namespace coppice {
 namespace {
-
-using TreesStub = v1::Trees::StubInterface;
 
 // What the daemon takes, too; here for a message that names the option.
 constexpr uint32_t kMaxChildren = 1 << 20;
@@ -77,8 +72,7 @@ bool ParsePolicy(absl::string_view text, v1::Policy& policy) {
 }
 
 absl::StatusOr<EndpointNames> NamesOfEndpoints(Connection& connection) {
-  const auto all = ListAll(connection, connection.fabric(), &v1::Fabric::StubInterface::ListNodes,
-                           v1::ListNodesRequest());
+  const auto all = ListAll(connection, &FabricStub::ListNodes);
   if (!all.ok()) return all.status();
   EndpointNames names;
   for (const v1::Node& node : all->nodes()) {
@@ -141,9 +135,7 @@ absl::Status FillMembers(Connection& connection, CreateTreeOptions& options) {
   if (options.members_file.empty()) return absl::OkStatus();
   auto members = ReadMemberWords(options.members_file);
   if (!members.ok()) return members.status();
-  v1::GetJobRequest get;
-  get.set_id(options.request.job_id());
-  const auto job = connection.Call(connection.jobs(), &v1::Jobs::StubInterface::GetJob, get);
+  const auto job = CallOn(connection, options.request.job_id(), &JobsStub::GetJob);
   if (!job.ok()) return job.status();
   absl::Status status = ExpandMembers(*job, *members);
   if (status.ok()) status = NameGuids(connection, *members);
@@ -152,12 +144,6 @@ absl::Status FillMembers(Connection& connection, CreateTreeOptions& options) {
   if (!ranks.ok()) return ranks.status();
   options.request.mutable_ranks()->Add(ranks->begin(), ranks->end());
   return absl::OkStatus();
-}
-
-absl::Status FillRoot(Connection& connection, CreateTreeOptions& options) {
-  const auto guid = FindSwitch(connection, options.root);
-  if (guid.ok()) options.request.set_root_switch(*guid);
-  return guid.status();
 }
 
 // A tree that is granted must be shown even if the endpoints cannot be named: then by GUID.
@@ -179,49 +165,51 @@ int ShowTree(const Session& session, Connection& connection, const absl::StatusO
 }
 
 int CreateTree(Session& session, Connection& connection, CreateTreeOptions& options) {
-  options.request.set_operation(OperationNamed(options.operation).value());
-  options.request.set_type(TypeNamed(options.type).value());
-  options.request.set_builder(BuilderNamed(options.builder).value());
-  const std::vector<uint64_t> all = *ParseByteSizes(options.bytes);
-  for (const uint64_t bytes : all) {
-    options.request.add_sizes()->set_bytes(bytes);
+  v1::CreateTreeRequest& request = options.request;
+  request.set_operation(OperationNamed(options.operation));
+  request.set_type(options.type == "1"   ? v1::TREE_TYPE_I
+                   : options.type == "2" ? v1::TREE_TYPE_II
+                                         : v1::TREE_TYPE_UNSPECIFIED);
+  request.set_builder(BuilderNamed(options.builder));
+  FillSizes(options.bytes, *request.mutable_sizes());
+  if (const absl::Status status = FillMembers(connection, options); !status.ok()) {
+    return Fail(status);
   }
-  absl::Status status = FillMembers(connection, options);
-  if (status.ok() && !options.root.empty()) status = FillRoot(connection, options);
-  if (!status.ok()) return Fail(status);
-  return ShowTree(session, connection,
-                  connection.Call(connection.trees(),
-                                  options.advise ? &TreesStub::AdviseTree : &TreesStub::CreateTree,
-                                  options.request),
-                  options.draw);
+  if (!options.root.empty()) {
+    const auto guid = FindSwitch(connection, options.root);
+    if (!guid.ok()) return Fail(guid.status());
+    request.set_root_switch(*guid);
+  }
+  return ShowTree(
+      session, connection,
+      connection.Call(options.advise ? &TreesStub::AdviseTree : &TreesStub::CreateTree, request),
+      options.draw);
 }
 
 int ListTrees(Session& session, Connection& connection, const v1::ListTreesRequest& request) {
-  const auto all = ListAll(connection, connection.trees(), &TreesStub::ListTrees, request);
-  if (const auto status = Settled(session, all)) return *status;
-  Table table({"TREE", "JOB", "TYPE", "BUILDER", "WIDTH", "RANKS", "SWITCHES", "HEIGHT", "RADIUS",
+  const auto all = ListAll(connection, &TreesStub::ListTrees, request);
+  return Show(session, all, [&](const v1::ListTreesResponse& list) {
+    PrintRows(session,
+              {"TREE", "JOB", "TYPE", "BUILDER", "WIDTH", "RANKS", "SWITCHES", "HEIGHT", "RADIUS",
                "OPERATION", "US", "SINCE"},
-              {4, 7, 8, 11}, session.is_wide);
-  for (const v1::Tree& tree : all->trees()) {
-    table.Add({tree.id(), tree.job_id(), Word(tree.type()), Word(tree.builder()),
-               tree.width() > 0 ? absl::StrCat(tree.width()) : "-", absl::StrCat(tree.rank_count()),
-               absl::StrCat(tree.switch_count()), absl::StrCat(tree.height()),
-               absl::StrCat(tree.radius()), Word(tree.operation()),
-               Fixed(tree.predicted().total_us()), TimeText(tree.create_time())});
-  }
-  table.Print(std::cout);
-  return 0;
+              {4, 7, 8, 11}, list.trees(), [](const v1::Tree& tree) {
+                return CellsOf(tree.id(), tree.job_id(), Word(tree.type()), Word(tree.builder()),
+                               WidthText(tree.width()), tree.rank_count(), tree.switch_count(),
+                               tree.height(), tree.radius(), Word(tree.operation()),
+                               Fixed(tree.predicted().total_us()), TimeText(tree.create_time()));
+              });
+  });
 }
 
-absl::StatusOr<v1::Tree> Get(Connection& connection, const std::string& id, v1::TreeView view) {
+absl::StatusOr<v1::Tree> GetWhole(Connection& connection, const std::string& id) {
   v1::GetTreeRequest request;
   request.set_id(id);
-  request.set_view(view);
-  return connection.Call(connection.trees(), &TreesStub::GetTree, request);
+  request.set_view(v1::TREE_VIEW_FULL);
+  return connection.Call(&TreesStub::GetTree, request);
 }
 
 int Explain(Session& session, Connection& connection, const std::string& id) {
-  const auto tree = Get(connection, id, v1::TREE_VIEW_FULL);
+  const auto tree = GetWhole(connection, id);
   if (!tree.ok()) return Fail(tree.status());
   if (session.json) return PrintJsonTree(connection, *tree);
   PrintTreeSummary(std::cout, *tree,
@@ -231,22 +219,12 @@ int Explain(Session& session, Connection& connection, const std::string& id) {
 }
 
 int ReleaseTree(Session& session, Connection& connection, const std::string& id) {
-  v1::ReleaseTreeRequest request;
-  request.set_id(id);
-  const auto response = connection.Call(connection.trees(), &TreesStub::ReleaseTree, request);
-  if (const auto status = Settled(session, response)) return *status;
-  std::cout << "tree " << id << " released\n";
-  return 0;
-}
-
-// TREE_CHANGE_KIND_REVISED: "revised".
-std::string KindWord(v1::TreeChangeKind kind) {
-  const std::string& name = v1::TreeChangeKind_Name(kind);
-  return absl::AsciiStrToLower(absl::StripPrefix(name, "TREE_CHANGE_KIND_"));
+  return Show(session, CallOn(connection, id, &TreesStub::ReleaseTree),
+              [&](auto&) { std::cout << "tree " << id << " released\n"; });
 }
 
 void PrintChange(const v1::TreeChange& change) {
-  std::cout << KindWord(change.kind());
+  std::cout << Word(change.kind());
   if (change.has_tree()) {
     const v1::Tree& tree = change.tree();
     std::cout << "  tree " << tree.id() << "  job " << tree.job_id() << "  revision "
@@ -259,16 +237,11 @@ void PrintChange(const v1::TreeChange& change) {
 }
 
 int Watch(const Session& session, Connection& connection, const v1::WatchTreesRequest& request) {
-  const std::function<bool(const v1::TreeChange&)> print = [&](const v1::TreeChange& change) {
-    if (session.json) {
-      PrintJsonLine(std::cout, change);
-    } else {
-      PrintChange(change);
-    }
+  const auto print = [&](const v1::TreeChange& change) {
+    session.json ? PrintJsonLine(std::cout, change) : PrintChange(change);
     return static_cast<bool>(std::cout.flush());
   };
-  const absl::Status status =
-      connection.Watch(connection.trees(), &TreesStub::WatchTrees, request, print);
+  const absl::Status status = connection.Watch(&TreesStub::WatchTrees, request, print);
   return status.ok() ? 0 : Fail(status);
 }
 
@@ -337,12 +310,7 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
                       "order, ") +
               kNodeWordsHelp)
       ->excludes(ranks);
-  command->add_option("--op", options.operation, "barrier, bcast, reduce or allreduce")
-      ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}))
-      ->capture_default_str();
-  command->add_option("--bytes", options.bytes, "Sizes, such as 8 or 8,4K,1M: an equal mix")
-      ->check(Understood(ParseByteSizes, kByteSizesMeant))
-      ->capture_default_str();
+  AddOperationOptions(*command, "--op", options.operation, options.bytes);
   command->add_option("--type", options.type, "auto, 1 (NICs) or 2 (switches)")
       ->check(CLI::IsMember({"auto", "1", "2"}))
       ->capture_default_str();
@@ -388,7 +356,7 @@ void AddTreeCommands(CLI::App& app, Session& session) {
     AddCommandOn(*tree, session, name, help, "TREE", "Number of the tree", action);
   };
   with_id("show", "One tree with its nodes", [](Session& s, Connection& c, const std::string& id) {
-    return ShowTree(s, c, Get(c, id, v1::TREE_VIEW_FULL), /*draw=*/true);
+    return ShowTree(s, c, GetWhole(c, id), /*draw=*/true);
   });
   with_id("explain", "Why the tree is as it is, and what else was considered", Explain);
   auto [watch, watched] = AddCommand<v1::WatchTreesRequest>(

@@ -1,9 +1,6 @@
-#include "client/cli/tree_output.h"
-
-#include <algorithm>
+// A tree as text and as JSON.
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -102,30 +99,12 @@ Json PhysicalJson(const v1::Tree& tree) {
 }
 
 Json AlternativesJson(const v1::Tree& tree) {
-  Json json = Json::array();
+  Json list = Json::array();
   for (const v1::Alternative& other : tree.alternatives()) {
-    json.push_back({{"type", v1::TreeType_Name(other.type())},
-                    {"builder", v1::TreeBuilder_Name(other.builder())},
-                    {"width", other.width()},
-                    {"total_us", other.total_us() > 0 ? Json(other.total_us()) : Json()},
-                    {"why_not", other.why_not()}});
+    list.push_back(JsonOf(other));
+    if (other.total_us() <= 0) list.back()["total_us"] = nullptr;
   }
-  return json;
-}
-
-Json TradeoffsJson(const v1::Tree& tree) {
-  Json json = Json::array();
-  for (const v1::Tradeoff& one : tree.tradeoffs()) {
-    json.push_back({{"type", v1::TreeType_Name(one.type())},
-                    {"builder", v1::TreeBuilder_Name(one.builder())},
-                    {"width", one.width()},
-                    {"total_us", one.total_us()},
-                    {"entries", one.entries()},
-                    {"busiest_link_us", one.busiest_link_us()},
-                    {"busiest_link_packets", one.busiest_link_packets()},
-                    {"chosen", one.chosen()}});
-  }
-  return json;
+  return list;
 }
 
 // "0-15,20" from ascending numbers; the rest is counted once it has kMaxLineNodes runs.
@@ -178,6 +157,8 @@ void PrintBelow(std::ostream& out, const v1::Tree& tree, const Children& childre
 
 }  // namespace
 
+std::string WidthText(uint32_t width) { return width > 0 ? absl::StrCat(width) : "-"; }
+
 void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames& names) {
   Json json;
   json["id"] = tree.id().empty() ? Json() : Json(tree.id());
@@ -188,13 +169,11 @@ void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames&
   json["height"] = tree.height();
   json["radius"] = tree.radius();
   json["switches"] = tree.switch_count();
-  json["predicted"] = {{"aggregate_us", tree.predicted().aggregate_us()},
-                       {"distribute_us", tree.predicted().distribute_us()},
-                       {"total_us", tree.predicted().total_us()}};
+  json["predicted"] = JsonOf(tree.predicted());
   json["busiest_link_us"] = tree.busiest_link_us();
   json["busiest_link_packets"] = tree.busiest_link_packets();
   json["alternatives"] = AlternativesJson(tree);
-  if (!tree.tradeoffs().empty()) json["tradeoffs"] = TradeoffsJson(tree);
+  for (const v1::Tradeoff& one : tree.tradeoffs()) json["tradeoffs"].push_back(JsonOf(one));
   json["reason"] = tree.reason();
   json["routes"] = v1::RouteKind_Name(tree.route_kind());
   json["root"] = IdOrNull(tree, static_cast<int>(tree.root()));
@@ -229,10 +208,9 @@ void PrintTradeoffs(std::ostream& out, const v1::Tree& tree) {
   if (tree.tradeoffs().empty()) return;
   Table table({"TYPE", "BUILDER", "WIDTH", "US", "ENTRIES", "LINK US", "MESSAGES", ""});
   for (const v1::Tradeoff& one : tree.tradeoffs()) {
-    table.Add({Word(one.type()), Word(one.builder()),
-               one.width() > 0 ? absl::StrCat(one.width()) : "-", Fixed(one.total_us(), 3),
-               absl::StrCat(one.entries()), Fixed(one.busiest_link_us(), 4),
-               absl::StrCat(one.busiest_link_packets()), one.chosen() ? "chosen" : ""});
+    table.Add(CellsOf(Word(one.type()), Word(one.builder()), WidthText(one.width()),
+                      Fixed(one.total_us(), 3), one.entries(), Fixed(one.busiest_link_us(), 4),
+                      one.busiest_link_packets(), one.chosen() ? "chosen" : ""));
   }
   out << "trees that none beats:\n";
   table.Print(out);
@@ -254,8 +232,7 @@ void PrintAlternatives(std::ostream& out, const v1::Tree& tree) {
   }
   Table table({"TYPE", "BUILDER", "WIDTH", "US", "WHY NOT"});
   for (const v1::Alternative& other : tree.alternatives()) {
-    table.Add({Word(other.type()), Word(other.builder()),
-               other.width() > 0 ? absl::StrCat(other.width()) : "-",
+    table.Add({Word(other.type()), Word(other.builder()), WidthText(other.width()),
                other.total_us() > 0 ? Fixed(other.total_us()) : "-", other.why_not()});
   }
   out << "considered as well:\n";

@@ -1,19 +1,19 @@
 #include "client/cli/words.h"
 
-#include <array>
-#include <cstdint>
 #include <deque>
 #include <iterator>
 #include <optional>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
+#include "google/protobuf/util/time_util.h"
 #include "proto/text/node_list.h"
 #include "proto/text/option_words.h"
 #include "proto/text/text_file.h"
@@ -21,68 +21,63 @@
 namespace coppice {
 namespace {
 
-template <class Enum, size_t N>
-using Words = std::array<std::pair<Enum, const char*>, N>;
-
-constexpr Words<v1::Operation, 4> kOperations = {{{v1::OPERATION_ALLREDUCE, "allreduce"},
-                                                  {v1::OPERATION_BARRIER, "barrier"},
-                                                  {v1::OPERATION_BCAST, "bcast"},
-                                                  {v1::OPERATION_REDUCE, "reduce"}}};
-constexpr Words<v1::TreeType, 3> kTypes = {
-    {{v1::TREE_TYPE_UNSPECIFIED, "auto"}, {v1::TREE_TYPE_I, "I"}, {v1::TREE_TYPE_II, "II"}}};
-constexpr Words<v1::TreeType, 3> kTypeOptions = {
-    {{v1::TREE_TYPE_UNSPECIFIED, "auto"}, {v1::TREE_TYPE_I, "1"}, {v1::TREE_TYPE_II, "2"}}};
-constexpr Words<v1::TreeBuilder, 6> kBuilders = {{{v1::TREE_BUILDER_UNSPECIFIED, "auto"},
-                                                  {v1::TREE_BUILDER_KARY, "kary"},
-                                                  {v1::TREE_BUILDER_KNOMIAL, "knomial"},
-                                                  {v1::TREE_BUILDER_HIERARCHICAL, "hierarchical"},
-                                                  {v1::TREE_BUILDER_MINIMUM_COST, "minimum-cost"},
-                                                  {v1::TREE_BUILDER_POSTAL, "postal"}}};
-constexpr Words<v1::RouteKind, 3> kRoutes = {
-    {{v1::ROUTE_KIND_FORWARDING_TABLES, "forwarding tables"},
-     {v1::ROUTE_KIND_SHORTEST_PATH, "shortest path"},
-     {v1::ROUTE_KIND_DIMENSION_ORDER, "dimension order"}}};
-constexpr Words<v1::JobState, 3> kStates = {{{v1::JOB_STATE_ACTIVE, "active"},
-                                             {v1::JOB_STATE_ENDED, "ended"},
-                                             {v1::JOB_STATE_EXPIRED, "expired"}}};
-constexpr Words<v1::PlacementState, 5> kPlacementStates = {
-    {{v1::PLACEMENT_STATE_UNSPECIFIED, "unknown"},
-     {v1::PLACEMENT_STATE_HELD, "held"},
-     {v1::PLACEMENT_STATE_STARTED, "started"},
-     {v1::PLACEMENT_STATE_RELEASED, "released"},
-     {v1::PLACEMENT_STATE_EXPIRED, "expired"}}};
-
-template <class Enum, size_t N>
-std::string Find(const Words<Enum, N>& words, Enum value) {
-  for (const auto& [known, word] : words) {
-    if (known == value) return word;
-  }
-  return "?";
-}
-
-template <class Enum, size_t N>
-std::optional<Enum> Find(const Words<Enum, N>& words, const std::string& wanted) {
-  for (const auto& [value, word] : words) {
-    if (word == wanted) return value;
-  }
-  return std::nullopt;
+// 16 digits, or up to 16 after "switch:" or "0x".
+std::optional<uint64_t> ParseGuid(absl::string_view text) {
+  const bool is_marked = absl::ConsumePrefix(&text, "switch:") | absl::ConsumePrefix(&text, "0x");
+  uint64_t guid = 0;
+  if (text.size() > 16 || (text.size() < 16 && !is_marked)) return std::nullopt;
+  if (!absl::SimpleHexAtoi(absl::StrCat("0x", text), &guid)) return std::nullopt;
+  return guid;
 }
 
 }  // namespace
 
-std::string Word(v1::Operation operation) { return Find(kOperations, operation); }
-std::string Word(v1::TreeType type) { return Find(kTypes, type); }
-std::string Word(v1::TreeBuilder builder) { return Find(kBuilders, builder); }
-std::string Word(v1::RouteKind kind) { return Find(kRoutes, kind); }
-std::string Word(v1::JobState state) { return Find(kStates, state); }
-std::string Word(v1::PlacementState state) { return Find(kPlacementStates, state); }
-
-std::optional<v1::Operation> OperationNamed(const std::string& word) {
-  return Find(kOperations, word);
+std::string WordOf(const google::protobuf::EnumDescriptor& type, int number,
+                   const std::string& unspecified) {
+  const google::protobuf::EnumValueDescriptor* const value = type.FindValueByNumber(number);
+  if (value == nullptr) return "?";
+  if (number == 0) return unspecified;
+  // All begin as JOB_STATE_UNSPECIFIED does.
+  std::string prefix = type.FindValueByNumber(0)->name();
+  prefix.resize(prefix.size() - sizeof("UNSPECIFIED") + 1);
+  const std::string word = absl::AsciiStrToLower(absl::StripPrefix(value->name(), prefix));
+  return absl::StrReplaceAll(word, {{"_", " "}});
 }
-std::optional<v1::TreeType> TypeNamed(const std::string& word) { return Find(kTypeOptions, word); }
-std::optional<v1::TreeBuilder> BuilderNamed(const std::string& word) {
-  return Find(kBuilders, word);
+
+std::string Word(v1::TreeType type) {
+  if (type == v1::TREE_TYPE_UNSPECIFIED) return "auto";
+  return absl::AsciiStrToUpper(WordOf(*v1::TreeType_descriptor(), type));
+}
+
+std::string Word(v1::TreeBuilder builder) {
+  return absl::StrReplaceAll(WordOf(*v1::TreeBuilder_descriptor(), builder, "auto"), {{" ", "-"}});
+}
+
+v1::Operation OperationNamed(const std::string& word) {
+  v1::Operation operation = v1::OPERATION_UNSPECIFIED;
+  v1::Operation_Parse("OPERATION_" + absl::AsciiStrToUpper(word), &operation);
+  return operation;
+}
+
+v1::TreeBuilder BuilderNamed(const std::string& word) {
+  v1::TreeBuilder builder = v1::TREE_BUILDER_UNSPECIFIED;
+  v1::TreeBuilder_Parse("TREE_BUILDER_" + absl::AsciiStrToUpper(word), &builder);
+  return builder;
+}
+
+void AddOperationOptions(CLI::App& command, const std::string& names, std::string& operation,
+                         std::string& bytes) {
+  command.add_option(names, operation, "barrier, bcast, reduce or allreduce")
+      ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}))
+      ->capture_default_str();
+  command.add_option("--bytes", bytes, "Sizes, such as 8 or 8,4K,1M: an equal mix")
+      ->check(Understood(ParseByteSizes, kByteSizesMeant))
+      ->capture_default_str();
+}
+
+void FillSizes(const std::string& bytes, google::protobuf::RepeatedPtrField<v1::SizeShare>& sizes) {
+  const std::vector<uint64_t> all = *ParseByteSizes(bytes);
+  for (const uint64_t size : all) sizes.Add()->set_bytes(size);
 }
 
 std::string TimeText(const google::protobuf::Timestamp& time) {
@@ -133,8 +128,7 @@ absl::StatusOr<std::string> RegisterMembers(Connection& connection, const std::s
     if (!words.ok()) return words.status();
     job.mutable_endpoints()->Add(words->begin(), words->end());
   }
-  const auto registered =
-      connection.Call(connection.jobs(), &v1::Jobs::StubInterface::RegisterJob, job);
+  const auto registered = connection.Call(&JobsStub::RegisterJob, job);
   if (registered.ok()) return registered->id();
   return absl::Status(
       registered.status().code(),
@@ -181,23 +175,9 @@ void AddRanges(const std::vector<RankRange>& ranges,
   }
 }
 
-namespace {
-
-// 16 digits, or up to 16 after "switch:" or "0x".
-std::optional<uint64_t> ParseGuid(absl::string_view text) {
-  const bool is_marked = absl::ConsumePrefix(&text, "switch:") | absl::ConsumePrefix(&text, "0x");
-  uint64_t guid = 0;
-  if (text.size() > 16 || (text.size() < 16 && !is_marked)) return std::nullopt;
-  if (!absl::SimpleHexAtoi(absl::StrCat("0x", text), &guid)) return std::nullopt;
-  return guid;
-}
-
-}  // namespace
-
 absl::StatusOr<std::string> FindSwitch(Connection& connection, const std::string& name) {
   if (const std::optional<uint64_t> guid = ParseGuid(name)) return absl::StrFormat("%016x", *guid);
-  const auto all = ListAll(connection, connection.fabric(),
-                           &v1::Fabric::StubInterface::ListSwitches, v1::ListSwitchesRequest());
+  const auto all = ListAll(connection, &FabricStub::ListSwitches);
   if (!all.ok()) return all.status();
   std::string guid;
   for (const v1::Switch& s : all->switches()) {
@@ -215,8 +195,7 @@ absl::StatusOr<std::string> FindSwitch(Connection& connection, const std::string
 
 SwitchNames NamesOfSwitches(Connection& connection) {
   SwitchNames names;
-  const auto all = ListAll(connection, connection.fabric(),
-                           &v1::Fabric::StubInterface::ListSwitches, v1::ListSwitchesRequest());
+  const auto all = ListAll(connection, &FabricStub::ListSwitches);
   if (!all.ok()) return names;
   for (const v1::Switch& one : all->switches()) {
     if (const std::optional<uint64_t> guid = ParseGuid(one.guid())) {
@@ -241,10 +220,20 @@ absl::Status ReadDurationOption(const std::string& option, const std::string& te
     return absl::InvalidArgumentError(
         absl::StrCat(option, " ", text, ": write a duration such as 90s, 10m or 24h"));
   }
-  to.set_seconds(absl::ToInt64Seconds(duration));
-  to.set_nanos(static_cast<int32_t>((duration - absl::Floor(duration, absl::Seconds(1))) /
-                                    absl::Nanoseconds(1)));
+  to = google::protobuf::util::TimeUtil::NanosecondsToDuration(absl::ToInt64Nanoseconds(duration));
   return absl::OkStatus();
+}
+
+std::string HostOfMember(absl::string_view member) {
+  return std::string(member.substr(0, member.find('/')));
+}
+
+absl::Status FillNodes(const std::string& text,
+                       google::protobuf::RepeatedPtrField<std::string>& nodes) {
+  if (text.empty()) return absl::OkStatus();
+  const auto words = ReadNodeWords(text);
+  if (words.ok()) nodes.Add(words->begin(), words->end());
+  return words.status();
 }
 
 }  // namespace coppice

@@ -2,16 +2,20 @@
 #ifndef COPPICE_CLIENT_CLI_WORDS_H_
 #define COPPICE_CLIENT_CLI_WORDS_H_
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/generated_enum_reflection.h>
+
+#include <CLI/CLI.hpp>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/cli/output.h"
 #include "client/connection.h"
 #include "coppice/v1/jobs.pb.h"
+#include "coppice/v1/placements.pb.h"
 #include "coppice/v1/trees.pb.h"
 #include "coppice/v1/types.pb.h"
 #include "google/protobuf/timestamp.pb.h"
@@ -19,16 +23,29 @@
 
 namespace coppice {
 
-std::string Word(v1::Operation operation);   // "allreduce"
-std::string Word(v1::TreeType type);         // "I", "II"
-std::string Word(v1::TreeBuilder builder);   // "hierarchical"
-std::string Word(v1::RouteKind kind);        // "forwarding tables"
-std::string Word(v1::JobState state);        // "active"
-std::string Word(v1::PlacementState state);  // "held"
+// "active" of JOB_STATE_ACTIVE; `unspecified` of the first, "?" of a number that has no name.
+std::string WordOf(const google::protobuf::EnumDescriptor& type, int number,
+                   const std::string& unspecified = "?");
 
-std::optional<v1::Operation> OperationNamed(const std::string& word);
-std::optional<v1::TreeType> TypeNamed(const std::string& word);        // auto, 1, 2
-std::optional<v1::TreeBuilder> BuilderNamed(const std::string& word);  // auto, kary, ...
+template <class Enum>
+std::string Word(Enum value) {
+  return WordOf(*google::protobuf::GetEnumDescriptor<Enum>(), value);
+}
+inline std::string Word(v1::PlacementState value) {
+  return WordOf(*v1::PlacementState_descriptor(), value, "unknown");
+}
+std::string Word(v1::TreeType type);        // "auto", "I", "II"
+std::string Word(v1::TreeBuilder builder);  // "auto", "minimum-cost"
+
+// What an option names; UNSPECIFIED: auto.
+v1::Operation OperationNamed(const std::string& word);
+v1::TreeBuilder BuilderNamed(const std::string& word);
+
+// --op and --bytes, which `names` calls the former, with their checks.
+void AddOperationOptions(CLI::App& command, const std::string& names, std::string& operation,
+                         std::string& bytes);
+// The sizes of --bytes in equal shares.
+void FillSizes(const std::string& bytes, google::protobuf::RepeatedPtrField<v1::SizeShare>& sizes);
 
 // "2026-01-31T12:00:00Z"
 std::string TimeText(const google::protobuf::Timestamp& time);
@@ -77,9 +94,6 @@ void AddRanges(const std::vector<RankRange>& ranges,
 // so; INVALID_ARGUMENT: several are; errors of the call.
 absl::StatusOr<std::string> FindSwitch(Connection& connection, const std::string& name);
 
-// Node GUID -> description. A switch that is not in it is shown by its GUID.
-using SwitchNames = absl::flat_hash_map<uint64_t, std::string>;
-
 // Of all switches. Empty if they cannot be listed: a tree may be granted, and must be shown.
 SwitchNames NamesOfSwitches(Connection& connection);
 
@@ -89,6 +103,25 @@ absl::Status FillInputFile(const std::string& path, v1::InputFile& file);
 // INVALID_ARGUMENT, naming the option: no duration above 0.
 absl::Status ReadDurationOption(const std::string& option, const std::string& text,
                                 google::protobuf::Duration& to);
+// Into a field of a request, which stays unset if nothing is given.
+template <class Request>
+absl::Status FillDuration(const std::string& option, const std::string& text, Request& request,
+                          google::protobuf::Duration* (Request::*field)()) {
+  if (text.empty()) return absl::OkStatus();
+  return ReadDurationOption(option, text, *(request.*field)());
+}
+
+// "node17" of "node17/2".
+std::string HostOfMember(absl::string_view member);
+
+// As ReadNodeWords; lists stay as they are, the daemon reads them. Nothing: none.
+absl::Status FillNodes(const std::string& text,
+                       google::protobuf::RepeatedPtrField<std::string>& nodes);
+
+// "leaf-switches=1,distance=2": the fields of PlacementObjective, also written leaf_switches.
+// INVALID_ARGUMENT: another form or name (lists the names), one twice, a weight that is no number
+// from 0 up, or none above 0. (placement_commands.cc)
+absl::StatusOr<v1::PlacementObjective> ParseWeights(absl::string_view text);
 
 }  // namespace coppice
 

@@ -55,6 +55,10 @@ Outcome Later(const char* name) {
       std::string(name) + ": fields of a later libcoppice are set; use that one, or leave them 0"};
 }
 
+Outcome NotNull(const void* pointer, const char* name) {
+  return pointer != nullptr ? Outcome{} : Wrong(std::string(name) + ": a null pointer was given");
+}
+
 Outcome Check(const coppice_client* client) {
   if (client == nullptr) return Wrong("client: a null pointer was given; call coppice_open first");
   if (client->process == getpid()) return {};
@@ -92,9 +96,9 @@ std::string RequestId(const char* given) {
   return id;
 }
 
-// Trees, of coppice.h.
-
 namespace {
+
+// --- Trees ---
 
 constexpr char kAdvise[] = "/coppice.v1.Trees/AdviseTree";
 constexpr char kCreate[] = "/coppice.v1.Trees/CreateTree";
@@ -129,36 +133,151 @@ Outcome Receive(const char* method, const std::string& message, coppice_tree** t
   return {};
 }
 
-Outcome Create(coppice_client* client, const coppice_tree_request* given, coppice_tree** tree) {
+Outcome Create(coppice_client& client, const coppice_tree_request* given, coppice_tree** tree) {
   coppice_tree_request request;
-  Outcome outcome = Check(client);
-  if (outcome.ok()) outcome = Take(given, "coppice_tree_request", request);
-  if (outcome.ok() && tree == nullptr) outcome = Wrong("tree: a null pointer was given");
+  Outcome outcome = Take(given, "coppice_tree_request", request);
+  if (outcome.ok()) outcome = NotNull(tree, "tree");
   if (outcome.ok()) outcome = CheckRequest(request);
   if (!outcome.ok()) return outcome;
   const bool advise = request.advise != 0;
   const char* const method = advise ? kAdvise : kCreate;
   const std::string id = advise ? "" : RequestId(request.request_id);
   std::string answer;
-  outcome = Ask(*client, method, EncodeTreeRequest(request, id), advise || !id.empty(), answer);
+  outcome = Ask(client, method, EncodeTreeRequest(request, id), advise || !id.empty(), answer);
   return outcome.ok() ? Receive(method, answer, tree) : outcome;
 }
 
-Outcome Get(coppice_client* client, uint64_t id, coppice_tree** tree) {
-  Outcome outcome = Check(client);
-  if (outcome.ok() && tree == nullptr) outcome = Wrong("tree: a null pointer was given");
+Outcome Get(coppice_client& client, uint64_t id, coppice_tree** tree) {
+  Outcome outcome = NotNull(tree, "tree");
   if (!outcome.ok()) return outcome;
   std::string answer;
-  outcome = Ask(*client, kGet, EncodeId(id), /*may_repeat=*/true, answer);
+  outcome = Ask(client, kGet, EncodeId(id), /*may_repeat=*/true, answer);
   return outcome.ok() ? Receive(kGet, answer, tree) : outcome;
 }
 
-Outcome Release(coppice_client* client, uint64_t id) {
-  Outcome outcome = Check(client);
-  if (!outcome.ok()) return outcome;
-  // Sent twice it may be answered with NOT_FOUND after it was carried out.
+// --- Jobs ---
+
+constexpr char kEnd[] = "/coppice.v1.Jobs/EndJob";
+constexpr char kHold[] = "/coppice.v1.Local/HoldJob";
+constexpr char kRegister[] = "/coppice.v1.Jobs/RegisterJob";
+
+// None of them is null.
+Outcome CheckTexts(const char* const* texts, uint32_t count, const char* name) {
+  Outcome outcome;
+  for (uint32_t i = 0; outcome.ok() && i < count; ++i) {
+    if (texts[i] != nullptr) continue;
+    outcome = Wrong(std::string(name) + "[" + std::to_string(i) + "]: is a null pointer");
+  }
+  return outcome;
+}
+
+Outcome CheckEndpoints(const coppice_job_request& request) {
+  if (request.endpoints == nullptr || request.endpoint_count == 0) {
+    return Wrong("coppice_job_request.endpoints: one of each rank is needed");
+  }
+  return CheckTexts(request.endpoints, request.endpoint_count, "coppice_job_request.endpoints");
+}
+
+// The agent keeps the job for this process. One that cannot be held is of no use to whoever asked
+// for it: `is_ours` says that it may be ended, since nobody else can know it.
+Outcome Hold(coppice_client& client, uint64_t job, bool is_ours, SteadyTime deadline) {
+  // A part is left for ending it: an agent that is late may hold it yet.
+  const SteadyTime now = std::chrono::steady_clock::now();
+  const SteadyTime hold_deadline = now + (deadline - now) / 4 * 3;
   std::string answer;
-  return Ask(*client, kRelease, EncodeId(id), /*may_repeat=*/false, answer);
+  Outcome outcome = Ask(client, hold_deadline, kHold, EncodeHold(job), /*may_repeat=*/true, answer);
+  if (outcome.ok()) return outcome;
+  if (is_ours) {
+    Ask(client, deadline, kEnd, EncodeId(job), /*may_repeat=*/true, answer);
+  } else {
+    outcome.message += "; job " + std::to_string(job) +
+                       " is registered but not held: register again with its request_id, or end it";
+  }
+  return outcome;
+}
+
+Outcome Register(coppice_client& client, const coppice_job_request* given, uint64_t* job) {
+  coppice_job_request request;
+  Outcome outcome = Take(given, "coppice_job_request", request);
+  if (outcome.ok()) outcome = NotNull(job, "job");
+  if (outcome.ok()) outcome = CheckEndpoints(request);
+  if (!outcome.ok()) return outcome;
+  std::string answer;
+  const SteadyTime deadline = DeadlineOf(client);
+  const std::string id = RequestId(request.request_id);
+  outcome = Ask(client, deadline, kRegister, EncodeRegister(request, id), !id.empty(), answer);
+  if (!outcome.ok()) return outcome;
+  uint64_t registered = 0;
+  if (!DecodeJobId(answer, registered)) return Misunderstood(kRegister);
+  if (request.hold != 0) {
+    const bool is_ours = request.request_id == nullptr || *request.request_id == '\0';
+    outcome = Hold(client, registered, is_ours, deadline);
+  }
+  if (outcome.ok()) *job = registered;
+  return outcome;
+}
+
+// --- Rank orders and patterns ---
+
+constexpr char kMap[] = "/coppice.v1.Mapping/MapRanks";
+constexpr char kPut[] = "/coppice.v1.Mapping/PutPattern";
+constexpr uint32_t kDefaultBudgetMs = 1000;
+
+template <class Pattern>
+Outcome CheckPairs(const Pattern& pattern, const char* name) {
+  if (pattern.rank_count == 0) return Wrong(std::string(name) + ".rank_count: is 0");
+  const bool has_lists =
+      pattern.from != nullptr && pattern.to != nullptr && pattern.bytes != nullptr;
+  if (pattern.pair_count == 0 || has_lists) return {};
+  return Wrong(std::string(name) + ": from, to and bytes go together, pair_count of each");
+}
+
+Outcome CheckRequest(const coppice_map_request& request) {
+  constexpr char kName[] = "coppice_map_request";
+  if (request.hosts != nullptr && request.host_count == 0) {
+    return Wrong("coppice_map_request.host_count: is 0; for the job's hosts leave hosts NULL");
+  }
+  const uint32_t hosts = request.hosts != nullptr ? request.host_count : 0;
+  Outcome outcome = CheckTexts(request.hosts, hosts, "coppice_map_request.hosts");
+  if (!outcome.ok()) return outcome;
+  return request.pattern_name != nullptr ? Outcome{} : CheckPairs(request, kName);
+}
+
+// There may be more positions than ranks, but no two ranks at one.
+bool IsOrder(std::vector<uint32_t> positions) {
+  std::sort(positions.begin(), positions.end());
+  const bool is_distinct =
+      std::adjacent_find(positions.begin(), positions.end()) == positions.end();
+  return is_distinct && !positions.empty();
+}
+
+Outcome Map(coppice_client& client, const coppice_map_request* given, coppice_order** order) {
+  coppice_map_request request;
+  Outcome outcome = Take(given, "coppice_map_request", request);
+  if (outcome.ok()) outcome = NotNull(order, "order");
+  if (outcome.ok()) outcome = CheckRequest(request);
+  if (!outcome.ok()) return outcome;
+  std::string answer;
+  const uint32_t budget_ms = request.budget_ms == 0 ? kDefaultBudgetMs : request.budget_ms;
+  outcome = Ask(client, kMap, EncodeMap(request), /*may_repeat=*/true, answer, budget_ms);
+  if (!outcome.ok()) return outcome;
+  auto handle = std::make_unique<coppice_order>();
+  if (!DecodeOrder(answer, handle->answer) || !IsOrder(handle->answer.positions)) {
+    return Misunderstood(kMap);
+  }
+  *order = handle.release();
+  return outcome;
+}
+
+Outcome Put(coppice_client& client, const coppice_pattern* given) {
+  constexpr char kName[] = "coppice_pattern";
+  coppice_pattern pattern;
+  Outcome outcome = Take(given, kName, pattern);
+  if (outcome.ok() && pattern.name == nullptr) outcome = Wrong("coppice_pattern.name: is NULL");
+  if (outcome.ok()) outcome = CheckPairs(pattern, kName);
+  if (!outcome.ok()) return outcome;
+  std::string answer;
+  return Ask(client, kPut, EncodePattern(pattern), /*may_repeat=*/true, answer);
 }
 
 }  // namespace
@@ -190,14 +309,13 @@ void coppice_close(coppice_client* client) {
 }
 
 coppice_status coppice_query(coppice_client* client, coppice_capabilities* answer) {
-  return coppice::Run([&]() -> coppice::Outcome {
+  return coppice::RunOn(client, [&](coppice_client& asked) {
     static constexpr char kMethod[] = "/coppice.v1.Local/GetAgent";
     coppice_capabilities full;
-    coppice::Outcome outcome = coppice::Check(client);
-    if (outcome.ok()) outcome = coppice::Take(answer, "coppice_capabilities", full);
+    coppice::Outcome outcome = coppice::Take(answer, "coppice_capabilities", full);
     if (!outcome.ok()) return outcome;
     std::string message;
-    outcome = coppice::Ask(*client, kMethod, "", /*may_repeat=*/true, message);
+    outcome = coppice::Ask(asked, kMethod, "", /*may_repeat=*/true, message);
     if (!outcome.ok()) return outcome;
     coppice::AgentFacts facts;
     if (!coppice::DecodeAgent(message, facts)) return coppice::Misunderstood(kMethod);
@@ -212,15 +330,20 @@ coppice_status coppice_query(coppice_client* client, coppice_capabilities* answe
 
 coppice_status coppice_tree_create(coppice_client* client, const coppice_tree_request* request,
                                    coppice_tree** tree) {
-  return coppice::Run([&] { return coppice::Create(client, request, tree); });
+  return coppice::RunOn(client,
+                        [&](coppice_client& of) { return coppice::Create(of, request, tree); });
 }
 
 coppice_status coppice_tree_get(coppice_client* client, uint64_t id, coppice_tree** tree) {
-  return coppice::Run([&] { return coppice::Get(client, id, tree); });
+  return coppice::RunOn(client, [&](coppice_client& of) { return coppice::Get(of, id, tree); });
 }
 
 coppice_status coppice_tree_release(coppice_client* client, uint64_t id) {
-  return coppice::Run([&] { return coppice::Release(client, id); });
+  return coppice::RunOn(client, [&](coppice_client& of) {
+    // Sent twice it may be answered with NOT_FOUND after it was carried out.
+    std::string answer;
+    return coppice::Ask(of, coppice::kRelease, coppice::EncodeId(id), /*may_repeat=*/false, answer);
+  });
 }
 
 void coppice_tree_free(coppice_tree* tree) { delete tree; }
@@ -240,4 +363,40 @@ uint32_t coppice_tree_nodes(const coppice_tree* tree) {
 uint32_t coppice_tree_root(const coppice_tree* tree) { return tree->answer.root; }
 const int32_t* coppice_tree_parents(const coppice_tree* tree) {
   return tree->answer.parents.data();
+}
+
+coppice_status coppice_job_register(coppice_client* client, const coppice_job_request* request,
+                                    uint64_t* job) {
+  return coppice::RunOn(client,
+                        [&](coppice_client& of) { return coppice::Register(of, request, job); });
+}
+
+coppice_status coppice_job_end(coppice_client* client, uint64_t job) {
+  return coppice::RunOn(client, [&](coppice_client& of) {
+    std::string answer;
+    return coppice::Ask(of, coppice::kEnd, coppice::EncodeId(job), /*may_repeat=*/true, answer);
+  });
+}
+
+coppice_status coppice_map(coppice_client* client, const coppice_map_request* request,
+                           coppice_order** order) {
+  return coppice::RunOn(client,
+                        [&](coppice_client& of) { return coppice::Map(of, request, order); });
+}
+
+void coppice_order_free(coppice_order* order) { delete order; }
+
+uint32_t coppice_order_ranks(const coppice_order* order) {
+  return static_cast<uint32_t>(order->answer.positions.size());
+}
+const uint32_t* coppice_order_positions(const coppice_order* order) {
+  return order->answer.positions.data();
+}
+double coppice_order_score(const coppice_order* order) { return order->answer.score; }
+const char* coppice_order_reason(const coppice_order* order) {
+  return order->answer.reason.c_str();
+}
+
+coppice_status coppice_pattern_put(coppice_client* client, const coppice_pattern* pattern) {
+  return coppice::RunOn(client, [&](coppice_client& of) { return coppice::Put(of, pattern); });
 }

@@ -8,13 +8,49 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "client/library/agent_calls.h"
+#include "client/library/agent_socket.h"
 #include "client/library/messages.h"
-#include "client/library/tree_watches.h"
+
+namespace coppice {
+
+class JobTreesWatch;
+
+// The watches of one client. Those that are over give their thread and descriptor back when another
+// begins, so that a program may watch one job after the other for as long as it likes.
+//
+// Their functions may begin further watches at any time, also while all of them are ended: nothing
+// here holds its lock while it waits for one of them.
+//
+// Thread-safe, but for the destructor.
+class TreeWatches final {
+ public:
+  TreeWatches();
+  ~TreeWatches();
+
+  // Forgets those that are over. FAILED_PRECONDITION: End() was called.
+  Outcome Reap();
+  // Keeps it, or ends it: FAILED_PRECONDITION as above.
+  Outcome Add(std::unique_ptr<JobTreesWatch> watch);
+  // Ends all, waits for functions that are under way, and takes no more.
+  void End();
+
+ private:
+  using List = std::vector<std::unique_ptr<JobTreesWatch>>;
+
+  Outcome CheckOpen() const;
+
+  std::mutex mu_;
+  bool is_ended_ = false;  // guarded by mu_, as the list
+  List watches_;
+};
+
+}  // namespace coppice
 
 struct coppice_client {
   coppice_client(std::string agent, uint32_t timeout);
@@ -72,6 +108,16 @@ coppice_status Run(const Work& work) noexcept {
 Outcome Wrong(std::string what);  // INVALID_ARGUMENT
 // No client, or one of the parent process.
 Outcome Check(const coppice_client* client);
+Outcome NotNull(const void* pointer, const char* name);
+
+// Runs what is asked of a client.
+template <class Work>
+coppice_status RunOn(coppice_client* client, const Work& work) noexcept {
+  return Run([&] {
+    Outcome outcome = Check(client);
+    return outcome.ok() ? work(*client) : outcome;
+  });
+}
 
 Outcome Later(const char* name);  // UNIMPLEMENTED: it sets fields of a later libcoppice
 
@@ -80,7 +126,7 @@ Outcome Later(const char* name);  // UNIMPLEMENTED: it sets fields of a later li
 // library has.
 template <class Request>
 Outcome Take(const Request* given, const char* name, Request& taken) {
-  if (given == nullptr) return Wrong(std::string(name) + ": a null pointer was given");
+  if (Outcome outcome = NotNull(given, name); !outcome.ok()) return outcome;
   const size_t size = given->size;
   if (size < sizeof given->size || size > 64 * sizeof(Request)) {
     return Wrong(std::string(name) + ".size: is none; begin with " + name +

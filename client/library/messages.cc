@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
-
-#include "client/library/wire.h"
+#include <cstring>
 
 namespace coppice {
 namespace {
@@ -22,18 +21,25 @@ uint64_t IdOf(std::string_view text) {
 
 std::string_view View(const char* text) { return text == nullptr ? "" : text; }
 
-Outcome DecodeEnd(std::string_view message, bool& is_good) {
-  Outcome end;
+// Hands each field to `take`, which may be false: it is none. False: this is no such message.
+template <class Take>
+bool ForEachField(std::string_view message, const Take& take) {
   Reader reader(message);
   while (reader.Next()) {
-    if (reader.field() == 1) {
-      const bool is_code = reader.number() <= kMaxCode;
-      end.code = is_code ? static_cast<coppice_status>(reader.number()) : COPPICE_UNKNOWN;
-    }
-    if (reader.field() == 2) end.message = reader.bytes();
+    if (!take(reader)) return false;
   }
-  is_good = reader.ok();
-  return end;
+  return reader.ok();
+}
+
+bool DecodeEnd(std::string_view message, Outcome& end) {
+  return ForEachField(message, [&](Reader& in) {
+    if (in.field() == 1) {
+      const bool is_code = in.number() <= kMaxCode;
+      end.code = is_code ? static_cast<coppice_status>(in.number()) : COPPICE_UNKNOWN;
+    }
+    if (in.field() == 2) end.message = in.bytes();
+    return true;
+  });
 }
 
 // first, first + stride, ...: said in a few bytes.
@@ -46,21 +52,18 @@ bool IsRange(const uint32_t* ranks, uint32_t count) {
   return true;
 }
 
-// google.protobuf.Duration.
+// google.protobuf.Duration; empty: none.
 std::string Milliseconds(uint32_t value) {
-  Writer writer;
-  writer.Number(1, value / 1000);
-  writer.Number(2, uint64_t{value % 1000} * 1'000'000);
-  return writer.text();
+  return Writer().Number(1, value / 1000).Number(2, uint64_t{value % 1000} * 1'000'000).text();
 }
 
 template <class Pattern>
 std::string Pairs(const Pattern& pattern) {
   Writer writer;
-  writer.Number(1, pattern.rank_count);
-  writer.Numbers(2, pattern.from, pattern.pair_count);
-  writer.Numbers(3, pattern.to, pattern.pair_count);
-  writer.Reals(4, pattern.bytes, pattern.pair_count);
+  writer.Number(1, pattern.rank_count)
+      .Numbers(2, pattern.from, pattern.pair_count)
+      .Numbers(3, pattern.to, pattern.pair_count)
+      .Reals(4, pattern.bytes, pattern.pair_count);
   if (pattern.messages != nullptr) writer.Reals(5, pattern.messages, pattern.pair_count);
   return writer.text();
 }
@@ -71,142 +74,111 @@ uint64_t OperationNumber(coppice_operation operation) {
 }
 
 bool DecodeNodes(std::string_view message, std::vector<int32_t>& parents) {
-  Reader reader(message);
-  while (reader.Next()) {
-    if (reader.field() == 1) reader.AppendTo(parents);
-  }
-  return reader.ok();
+  return ForEachField(message, [&](Reader& in) {
+    if (in.field() == 1) in.AppendTo(parents);
+    return true;
+  });
 }
 
 bool DecodePrediction(std::string_view message, double& total_us) {
-  Reader reader(message);
-  while (reader.Next()) {
-    if (reader.field() == 3) total_us = reader.real();
-  }
-  return reader.ok();
+  return ForEachField(message, [&](Reader& in) {
+    if (in.field() == 3) total_us = in.real();
+    return true;
+  });
 }
 
 bool DecodeResult(std::string_view message, OrderAnswer& order) {
-  Reader reader(message);
-  while (reader.Next()) {
-    if (reader.field() == 4) reader.AppendTo(order.positions);
-    if (reader.field() == 6) order.reason = reader.bytes();
-    if (reader.field() == 8) order.score = reader.real();
-  }
-  return reader.ok();
+  return ForEachField(message, [&](Reader& in) {
+    if (in.field() == 4) in.AppendTo(order.positions);
+    if (in.field() == 6) order.reason = in.bytes();
+    if (in.field() == 8) order.score = in.real();
+    return true;
+  });
 }
 
 }  // namespace
 
 std::string EncodeCall(uint64_t call, std::string_view method, std::string_view message,
                        uint32_t timeout_ms) {
-  Writer writer;
-  writer.Number(1, call);
-  writer.Bytes(2, method);
-  writer.Bytes(3, message);
-  writer.Number(4, timeout_ms);
-  return writer.text();
+  return Writer().Number(1, call).Bytes(2, method).Bytes(3, message).Number(4, timeout_ms).text();
 }
 
 bool DecodeReply(std::string_view frame, AgentReply& reply) {
   reply = AgentReply();
-  Reader reader(frame);
-  bool is_good = true;
-  while (is_good && reader.Next()) {
-    if (reader.field() == 1) reply.call = reader.number();
-    if (reader.field() == 2) reply.message = reader.bytes();
-    if (reader.field() == 3) {
-      reply.is_end = true;
-      reply.end = DecodeEnd(reader.bytes(), is_good);
-    }
-  }
-  return is_good && reader.ok();
+  return ForEachField(frame, [&](Reader& in) {
+    if (in.field() == 1) reply.call = in.number();
+    if (in.field() == 2) reply.message = in.bytes();
+    if (in.field() != 3) return true;
+    reply.is_end = true;
+    return DecodeEnd(in.bytes(), reply.end = Outcome());
+  });
 }
 
 bool DecodeAgent(std::string_view message, AgentFacts& facts) {
-  Reader reader(message);
-  while (reader.Next()) {
-    if (reader.field() == 1) facts.host = reader.bytes();
-    if (reader.field() == 2) facts.version = reader.bytes();
-    if (reader.field() == 4) facts.is_connected = reader.number() != 0;
-    if (reader.field() == 5) facts.cores = static_cast<uint32_t>(reader.number());
-  }
-  return reader.ok();
+  return ForEachField(message, [&](Reader& in) {
+    if (in.field() == 1) facts.host = in.bytes();
+    if (in.field() == 2) facts.version = in.bytes();
+    if (in.field() == 4) facts.is_connected = in.number() != 0;
+    if (in.field() == 5) facts.cores = static_cast<uint32_t>(in.number());
+    return true;
+  });
 }
 
 std::string EncodeHold(uint64_t job) {
-  Writer writer;
-  writer.Bytes(1, std::to_string(job));
-  writer.Number(3, 1);  // end_job
-  return writer.text();
+  return Writer().Bytes(1, std::to_string(job)).Number(3, 1).text();  // end_job
 }
 
 std::string EncodeRegister(const coppice_job_request& request, std::string_view request_id) {
   Writer writer;
-  writer.Bytes(1, request_id);
-  writer.Bytes(2, View(request.display_name));
+  writer.Bytes(1, request_id).Bytes(2, View(request.display_name));
   for (uint32_t i = 0; i < request.endpoint_count; ++i) {
     writer.Element(3, View(request.endpoints[i]));
   }
-  if (request.lease_ms > 0) writer.Bytes(5, Milliseconds(request.lease_ms));
-  return writer.text();
+  return writer.Bytes(5, Milliseconds(request.lease_ms)).text();
 }
 
 bool DecodeJobId(std::string_view message, uint64_t& job) {
-  Reader reader(message);
-  while (reader.Next()) {
-    if (reader.field() == 1) job = IdOf(reader.bytes());
-  }
-  return reader.ok() && job != 0;
+  const bool is_good = ForEachField(message, [&](Reader& in) {
+    if (in.field() == 1) job = IdOf(in.bytes());
+    return true;
+  });
+  return is_good && job != 0;
 }
 
-std::string EncodeId(uint64_t id) {
-  Writer writer;
-  writer.Bytes(1, std::to_string(id));
-  return writer.text();
-}
+std::string EncodeId(uint64_t id) { return Writer().Bytes(1, std::to_string(id)).text(); }
 
 std::string EncodeTreeRequest(const coppice_tree_request& request, std::string_view request_id) {
   Writer writer;
-  writer.Bytes(1, std::to_string(request.job));
-  writer.Bytes(2, request_id);
+  writer.Bytes(1, std::to_string(request.job)).Bytes(2, request_id);
   if (request.ranks != nullptr && IsRange(request.ranks, request.rank_count)) {
-    Writer range;
-    range.Number(1, request.ranks[0]);
-    range.Number(2, request.rank_count);
-    range.Number(3, request.ranks[1] - request.ranks[0]);
-    writer.Element(3, range.text());
+    const uint32_t stride = request.ranks[1] - request.ranks[0];
+    writer.Element(3, Writer()
+                          .Number(1, request.ranks[0])
+                          .Number(2, request.rank_count)
+                          .Number(3, stride)
+                          .text());
   } else if (request.ranks != nullptr) {
     writer.Numbers(4, request.ranks, request.rank_count);
   }
   writer.Number(5, OperationNumber(request.operation));
-  if (request.bytes > 0) {
-    Writer size;
-    size.Number(1, request.bytes);
-    writer.Element(6, size.text());
-  }
-  writer.Number(7, static_cast<uint64_t>(request.type));
-  writer.Number(9, request.width);
-  return writer.text();
+  writer.Bytes(6, Writer().Number(1, request.bytes).text());
+  return writer.Number(7, static_cast<uint64_t>(request.type)).Number(9, request.width).text();
 }
 
 bool DecodeTree(std::string_view message, TreeAnswer& tree) {
-  Reader reader(message);
-  bool is_good = true;
-  while (is_good && reader.Next()) {
-    const uint32_t number = static_cast<uint32_t>(reader.number());
-    const uint32_t field = reader.field();
-    if (field == 1) tree.id = IdOf(reader.bytes());
+  return ForEachField(message, [&](Reader& in) {
+    const uint32_t number = static_cast<uint32_t>(in.number());
+    const uint32_t field = in.field();
+    if (field == 1) tree.id = IdOf(in.bytes());
     if (field == 3) tree.type = number;
     if (field == 5) tree.width = number;
     if (field == 8) tree.ranks = number;
-    if (field == 12) is_good = DecodePrediction(reader.bytes(), tree.predicted_us);
-    if (field == 14) tree.reason = reader.bytes();
+    if (field == 14) tree.reason = in.bytes();
     if (field == 17) tree.revision = number;
     if (field == 19) tree.root = number;
-    if (field == 20) is_good = DecodeNodes(reader.bytes(), tree.parents);
-  }
-  return is_good && reader.ok();
+    if (field == 12) return DecodePrediction(in.bytes(), tree.predicted_us);
+    return field != 20 || DecodeNodes(in.bytes(), tree.parents);
+  });
 }
 
 // Each node is walked up from until a node that is known to lead to the root: O(nodes).
@@ -232,28 +204,22 @@ bool IsWhole(const TreeAnswer& tree) {
 }
 
 std::string EncodeWatch(uint64_t job, std::string_view resume_token) {
-  Writer writer;
-  writer.Bytes(1, std::to_string(job));
-  writer.Bytes(2, resume_token);
-  return writer.text();
+  return Writer().Bytes(1, std::to_string(job)).Bytes(2, resume_token).text();
 }
 
 bool DecodeChange(std::string_view message, ChangeAnswer& change) {
   change = ChangeAnswer();
-  Reader reader(message);
-  bool is_good = true;
-  while (is_good && reader.Next()) {
-    if (reader.field() == 1) change.kind = static_cast<uint32_t>(reader.number());
-    if (reader.field() == 2) change.resume_token = reader.bytes();
-    if (reader.field() == 4) change.reason = reader.bytes();
-    if (reader.field() == 3) {
-      TreeAnswer tree;
-      is_good = DecodeTree(reader.bytes(), tree);
-      change.tree = tree.id;
-      change.revision = tree.revision;
-    }
-  }
-  return is_good && reader.ok();
+  return ForEachField(message, [&](Reader& in) {
+    if (in.field() == 1) change.kind = static_cast<uint32_t>(in.number());
+    if (in.field() == 2) change.resume_token = in.bytes();
+    if (in.field() == 4) change.reason = in.bytes();
+    if (in.field() != 3) return true;
+    TreeAnswer tree;
+    const bool is_good = DecodeTree(in.bytes(), tree);
+    change.tree = tree.id;
+    change.revision = tree.revision;
+    return is_good;
+  });
 }
 
 std::string EncodeMap(const coppice_map_request& request) {
@@ -265,28 +231,21 @@ std::string EncodeMap(const coppice_map_request& request) {
   task.Number(3, request.ranks_per_host);
   if (request.pattern_name == nullptr) task.Element(4, Pairs(request));
   task.Bytes(5, View(request.pattern_name));
-  Writer writer;
-  writer.Bytes(1, task.text());
-  writer.Bytes(2, View(request.algorithm));
-  if (request.budget_ms > 0) writer.Bytes(3, Milliseconds(request.budget_ms));
-  writer.Number(4, request.seed);
-  return writer.text();
+  return Writer()
+      .Bytes(1, task.text())
+      .Bytes(2, View(request.algorithm))
+      .Bytes(3, Milliseconds(request.budget_ms))
+      .Number(4, request.seed)
+      .text();
 }
 
 std::string EncodePattern(const coppice_pattern& pattern) {
-  Writer writer;
-  writer.Bytes(1, View(pattern.name));
-  writer.Element(2, Pairs(pattern));
-  return writer.text();
+  return Writer().Bytes(1, View(pattern.name)).Element(2, Pairs(pattern)).text();
 }
 
 bool DecodeOrder(std::string_view message, OrderAnswer& order) {
-  Reader reader(message);
-  bool is_good = true;
-  while (is_good && reader.Next()) {
-    if (reader.field() == 2) is_good = DecodeResult(reader.bytes(), order);
-  }
-  return is_good && reader.ok();
+  return ForEachField(
+      message, [&](Reader& in) { return in.field() != 2 || DecodeResult(in.bytes(), order); });
 }
 
 namespace {
@@ -338,3 +297,132 @@ std::optional<std::string_view> FrameReader::Next() {
 }
 
 }  // namespace coppice
+
+namespace coppice::wire {
+namespace {
+
+constexpr uint32_t kKindBits = 3;
+constexpr uint32_t kVarintKind = 0, kBytesKind = 2;
+constexpr int kMaxVarintBits = 64;
+
+size_t VarintSize(uint64_t value) {
+  size_t size = 1;
+  for (; value > 0x7f; value >>= 7) ++size;
+  return size;
+}
+
+}  // namespace
+
+void Writer::Varint(uint64_t value) {
+  for (; value > 0x7f; value >>= 7) text_.push_back(static_cast<char>((value & 0x7f) | 0x80));
+  text_.push_back(static_cast<char>(value));
+}
+
+Writer& Writer::Number(uint32_t field, uint64_t value) {
+  if (value == 0) return *this;
+  Varint(field << kKindBits | kVarintKind);
+  Varint(value);
+  return *this;
+}
+
+Writer& Writer::Bytes(uint32_t field, std::string_view value) {
+  return value.empty() ? *this : Element(field, value);
+}
+
+Writer& Writer::Element(uint32_t field, std::string_view value) {
+  Varint(field << kKindBits | kBytesKind);
+  Varint(value.size());
+  text_.append(value);
+  return *this;
+}
+
+Writer& Writer::Numbers(uint32_t field, const uint32_t* values, size_t count) {
+  if (count == 0) return *this;
+  size_t size = 0;
+  for (size_t i = 0; i < count; ++i) size += VarintSize(values[i]);
+  Varint(field << kKindBits | kBytesKind);
+  Varint(size);
+  for (size_t i = 0; i < count; ++i) Varint(values[i]);
+  return *this;
+}
+
+Writer& Writer::Reals(uint32_t field, const double* values, size_t count) {
+  if (count == 0) return *this;
+  Varint(field << kKindBits | kBytesKind);
+  Varint(count * sizeof(double));
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &values[i], sizeof bits);
+    for (int shift = 0; shift < 64; shift += 8) text_.push_back(static_cast<char>(bits >> shift));
+  }
+  return *this;
+}
+
+bool Reader::Stop() {
+  ok_ = false;
+  rest_ = bytes_ = {};
+  return false;
+}
+
+size_t Reader::CountVarints(std::string_view bytes) {
+  const auto is_last = [](char byte) { return static_cast<unsigned char>(byte) < 0x80; };
+  return static_cast<size_t>(std::count_if(bytes.begin(), bytes.end(), is_last));
+}
+
+bool Reader::TakeVarint(std::string_view& from, uint64_t& value) {
+  value = 0;
+  for (int shift = 0; shift < kMaxVarintBits; shift += 7) {
+    if (from.empty()) return Stop();
+    const uint64_t byte = static_cast<unsigned char>(from.front());
+    from.remove_prefix(1);
+    value |= (byte & 0x7f) << shift;
+    if (byte < 0x80) return true;
+  }
+  return Stop();
+}
+
+bool Reader::TakeFixed(size_t size) {
+  if (rest_.size() < size) return Stop();
+  number_ = 0;
+  for (size_t i = 0; i < size; ++i) {
+    number_ |= uint64_t{static_cast<unsigned char>(rest_[i])} << (8 * i);
+  }
+  rest_.remove_prefix(size);
+  return true;
+}
+
+bool Reader::Next() {
+  number_ = 0;
+  bytes_ = {};
+  uint64_t tag = 0;
+  if (rest_.empty() || !TakeVarint(rest_, tag)) return false;
+  field_ = static_cast<uint32_t>(tag >> kKindBits);
+  kind_ = tag & ((1u << kKindBits) - 1);
+  if (tag >> 32 != 0 || field_ == 0) return Stop();
+  switch (kind_) {
+    case kVarint:
+      return TakeVarint(rest_, number_);
+    case kFixed64:
+      return TakeFixed(8);
+    case kFixed32:
+      return TakeFixed(4);
+    case kBytes: {
+      uint64_t size = 0;
+      if (!TakeVarint(rest_, size)) return false;
+      if (size > rest_.size()) return Stop();
+      bytes_ = rest_.substr(0, size);
+      rest_.remove_prefix(size);
+      return true;
+    }
+    default:
+      return Stop();
+  }
+}
+
+double Reader::real() const {
+  double value = 0;
+  if (kind_ == kFixed64) std::memcpy(&value, &number_, sizeof value);
+  return value;
+}
+
+}  // namespace coppice::wire

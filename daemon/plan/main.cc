@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +17,7 @@
 #include "daemon/base/log.h"
 #include "daemon/plan/offline_daemon.h"
 #include "daemon/tools/command.h"
-#include "daemon/tools/tree_options.h"
+#include "daemon/tools/tree_inputs.h"
 #include "proto/request_check.h"
 #include "proto/text/environment.h"
 
@@ -79,15 +78,7 @@ int Main(int argc, char** argv) {
   AddOfflineOptions(app, options);
   Session session;
   session.is_offline = true;
-  AddFabricCommands(app, session);
-  AddEntriesCommand(app, session);
-  AddTypeTableCommand(app, session);
-  AddCalibrateCommand(app, session);
-  AddEventsCommand(app, session);
-  AddJobCommands(app, session);
-  AddTreeCommands(app, session);
-  AddPatternCommands(app, session);
-  AddPlacementCommands(app, session);
+  AddCommands(app, session);
   PlanCommand chosen;
   RegisterDescribeCommand(*app.get_subcommand("fabric"), chosen);
   RegisterMapCommand(app, chosen);

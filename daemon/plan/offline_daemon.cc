@@ -4,15 +4,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <future>
 #include <limits>
 #include <system_error>
 #include <utility>
-#include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/fabric_source.h"
@@ -24,11 +27,10 @@
 #include "daemon/manager/mapping/order_store.h"
 #include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/mapping/rank_mapper.h"
-#include "daemon/plan/held_nodes.h"
 #include "daemon/rpc/server.h"
 #include "daemon/tools/command.h"
-#include "daemon/tools/tree_inputs.h"
 #include "db/sqlite_store.h"
+#include "proto/text/node_list.h"
 #include "proto/text/text_file.h"
 
 namespace coppice {
@@ -71,31 +73,21 @@ class ReadOncePort final : public SubnetPort {
   SweepResult result_;
 };
 
-// A database that nobody keeps: in memory, where that is a folder.
-class ScratchFolder {
- public:
-  static absl::StatusOr<std::unique_ptr<ScratchFolder>> Make() {
-    std::error_code none;
-    std::string path = access("/dev/shm", W_OK | X_OK) == 0
-                           ? "/dev/shm"
-                           : std::filesystem::temp_directory_path(none).string();
-    path += "/coppice-plan-XXXXXX";
-    if (mkdtemp(path.data()) == nullptr) return absl::ErrnoToStatus(errno, path);
-    return std::make_unique<ScratchFolder>(std::move(path));
-  }
-  explicit ScratchFolder(std::string path) : path_(std::move(path)) {}
-  ~ScratchFolder() {
+// For a database that nobody keeps: a folder that goes with the last who has it. In memory, where
+// that is a folder.
+absl::StatusOr<std::shared_ptr<const std::string>> MakeScratchFolder() {
+  std::error_code none;
+  std::string path = access("/dev/shm", W_OK | X_OK) == 0
+                         ? "/dev/shm"
+                         : std::filesystem::temp_directory_path(none).string();
+  path += "/coppice-plan-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) return absl::ErrnoToStatus(errno, path);
+  return std::shared_ptr<const std::string>(new std::string(path), [](const std::string* folder) {
     std::error_code left;
-    std::filesystem::remove_all(path_, left);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  const std::string path_;
-};
+    std::filesystem::remove_all(*folder, left);
+    delete folder;
+  });
+}
 
 // The fabric without the nodes of `list`, as if their cables were cut.
 absl::StatusOr<std::shared_ptr<const Fabric>> WithoutNodes(std::shared_ptr<const Fabric> fabric,
@@ -175,7 +167,7 @@ RpcServerOptions ServerOptions() {
 struct OfflineParts {
   absl::Status Start(const OfflineOptions& options);
 
-  std::unique_ptr<ScratchFolder> scratch;
+  std::shared_ptr<const std::string> scratch;
   std::unique_ptr<ReadOncePort> port;
   std::unique_ptr<SqliteStore> store;
   std::unique_ptr<Manager> manager;
@@ -203,8 +195,8 @@ absl::Status OfflineParts::Start(const OfflineOptions& options) {
   port = std::make_unique<ReadOncePort>(options.fabric.fabric, snapshot);
   std::string database = options.database;
   if (database.empty()) {
-    ASSIGN_OR_RETURN(scratch, ScratchFolder::Make());
-    database = scratch->path() + "/coppice.db";
+    ASSIGN_OR_RETURN(scratch, MakeScratchFolder());
+    database = *scratch + "/coppice.db";
   }
   ASSIGN_OR_RETURN(store, SqliteStore::Open(database));
   ASSIGN_OR_RETURN(manager, Manager::Create(store.get(), port.get(), &SystemClock(), managing));
@@ -226,6 +218,8 @@ absl::Status OfflineParts::Start(const OfflineOptions& options) {
   return absl::OkStatus();
 }
 
+constexpr size_t kNamed = 3;  // unknown hosts that an error lists
+
 }  // namespace
 
 void AddOfflineOptions(CLI::App& app, OfflineOptions& options) {
@@ -245,6 +239,56 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> StartOfflineDaemon(const OfflineO
   RETURN_IF_ERROR(parts->Start(options));
   grpc::Channel* const channel = parts->channel.get();
   return std::shared_ptr<grpc::Channel>(std::move(parts), channel);
+}
+
+absl::StatusOr<std::vector<HostIndex>> ResolveHosts(const Fabric& fabric, absl::string_view list) {
+  if (const auto whole = fabric.FindHost(list)) return std::vector<HostIndex>{*whole};
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ParseNodeList(list));
+  std::vector<HostIndex> hosts;
+  std::vector<std::string> unknown;
+  for (const std::string& name : names) {
+    if (const auto host = fabric.FindHost(name)) {
+      hosts.push_back(*host);
+    } else {
+      unknown.push_back(name);
+    }
+  }
+  if (unknown.empty()) return hosts;
+  const size_t count = unknown.size();
+  unknown.resize(std::min(count, kNamed));
+  return absl::NotFoundError(absl::StrCat("the fabric has no host ", absl::StrJoin(unknown, ", "),
+                                          count > kNamed ? ", ..." : ""));
+}
+
+absl::StatusOr<std::vector<HeldNodes>> ReadHeldNodes(const Fabric& fabric, absl::string_view text,
+                                                     absl::string_view origin) {
+  std::vector<HeldNodes> held;
+  std::vector<bool> is_held(fabric.host_count());
+  absl::flat_hash_map<std::string, size_t> numbers;
+  const auto add = [&](absl::string_view line) -> absl::Status {
+    const size_t blank = line.find_last_of(" \t");
+    if (blank == absl::string_view::npos) {
+      return absl::InvalidArgumentError("not NODES HOLDER, as in: n[001-128] job7");
+    }
+    const std::string holder(line.substr(blank + 1));
+    ASSIGN_OR_RETURN(const auto hosts,
+                     ResolveHosts(fabric, absl::StripAsciiWhitespace(line.substr(0, blank))));
+    const auto [number, is_new] = numbers.try_emplace(holder, held.size());
+    if (is_new) held.push_back({holder, {}});
+    for (const HostIndex h : hosts) {
+      if (is_held[h.value()]) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("host ", fabric.host_name(h), " is held twice: name each once"));
+      }
+      is_held[h.value()] = true;
+      held[number->second].hosts.push_back(h);
+    }
+    return absl::OkStatus();
+  };
+  for (const TextLine& line : LinesOf(text)) {
+    RETURN_IF_ERROR(Annotate(add(line.text), absl::StrCat(origin, ", line ", line.number)));
+  }
+  return held;
 }
 
 }  // namespace coppice

@@ -1,22 +1,16 @@
 #include "daemon/search/job_question.h"
 
-#include <utility>
+#include <initializer_list>
 
-#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/mapping_problem.h"
-#include "daemon/tools/tree_inputs.h"
+#include "daemon/tools/command.h"
+#include "proto/text/option_words.h"
 #include "proto/text/plain_text.h"
 #include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
 
-using MappingStub = v1::Mapping::StubInterface;
-
-constexpr char kGetProblem[] = "/coppice.v1.Mapping/GetMappingProblem";
-constexpr char kEvaluate[] = "/coppice.v1.Mapping/EvaluateMapping";
-constexpr char kPutOrder[] = "/coppice.v1.Mapping/PutOrder";
 // A call may bring 128 MiB of distances.
 constexpr absl::Duration kCallDeadline = absl::Minutes(1);
 // What PutOrder takes.
@@ -62,44 +56,53 @@ MappingMeasures FromProto(const v1::MappingMeasures& message) {
   return measures;
 }
 
+absl::StatusOr<std::unique_ptr<Connection>> ConnectionFor(const SearchOptions& options) {
+  if (!options.agent.empty()) {
+    return std::make_unique<Connection>("the agent at " + options.agent, kCallDeadline,
+                                        AgentChannel(options.agent));
+  }
+  RETURN_IF_ERROR(CheckServer(options.server));
+  ASSIGN_OR_RETURN(const auto credentials, CredentialsFor(options.server, options.tls));
+  return std::make_unique<Connection>(options.server, kCallDeadline, credentials);
+}
+
+constexpr char kPreset[] = "memetic";
+
+// What a daemon is asked for does not come from files.
+void CheckJobUsage(const SearchOptions& options) {
+  const MapOptions& map = options.map;
+  const std::initializer_list<std::pair<const char*, bool>> others = {
+      {"--qap", !map.qap.empty()},
+      {"--fabric", !map.fabric.empty()},
+      {"--hosts", !map.hosts.empty()},
+      {"--hierarchy", !map.hierarchy.empty()},
+      {"--distances", !map.distances.empty()},
+      {"--ranks-per-host", map.ranks_per_place.has_value()},
+      {"--routes", !map.routes.empty()},
+      {"--traffic", !map.traffic.empty()},
+      {"--load", !map.load.empty()},
+      {"--links", map.links.has_value()},
+      {"--bytes-per-message", map.bytes_per_message.has_value()}};
+  for (const auto& [name, is_given] : others) {
+    if (is_given) throw CLI::ExcludesError("--job", name);
+  }
+  if (map.pattern.empty() == options.application.empty()) {
+    throw CLI::RequiredError("beside --job, one of --pattern and --application");
+  }
+  if (!map.emit.empty() && map.out.empty() && map.json) {
+    throw CLI::ExcludesError("--emit without --out", "--json");
+  }
+}
+
 }  // namespace
 
-JobQuestion::JobQuestion(const SearchOptions& options,
-                         const std::shared_ptr<grpc::ChannelCredentials>& credentials)
-    : connection_(options.server, kCallDeadline, credentials) {
-  if (!options.agent.empty()) agent_.emplace(options.agent);
-}
-
-template <class Request, class Response>
-absl::StatusOr<Response> JobQuestion::Call(const char* name,
-                                           grpc::Status (MappingStub::*method)(grpc::ClientContext*,
-                                                                               const Request&,
-                                                                               Response*),
-                                           const Request& request) {
-  if (!agent_) return connection_.Call(connection_.mapping(), method, request);
-  std::string text;
-  const SteadyTime deadline =
-      After(static_cast<uint32_t>(absl::ToInt64Milliseconds(kCallDeadline)));
-  const Outcome outcome =
-      agent_->Make({name, request.SerializeAsString(), /*may_repeat=*/true, deadline}, text);
-  if (!outcome.ok()) {
-    return absl::Status(static_cast<absl::StatusCode>(outcome.code), outcome.message);
-  }
-  Response response;
-  if (response.ParseFromString(text)) return response;
-  return absl::InternalError(absl::StrCat(name, ": the agent's answer cannot be read"));
-}
-
 absl::StatusOr<std::unique_ptr<JobQuestion>> JobQuestion::Ask(const SearchOptions& options) {
-  // Of the connection, which goes unused where there is an agent.
-  const std::string server = options.agent.empty() ? options.server : kDefaultServer;
-  RETURN_IF_ERROR(CheckServer(server));
-  ASSIGN_OR_RETURN(const auto credentials, CredentialsFor(server, options.tls));
-  std::unique_ptr<JobQuestion> question(new JobQuestion(options, credentials));
+  ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, ConnectionFor(options));
+  std::unique_ptr<JobQuestion> question(new JobQuestion(std::move(connection)));
   v1::GetMappingProblemRequest request;
   RETURN_IF_ERROR(FillTask(options, *request.mutable_task()));
   ASSIGN_OR_RETURN(question->problem_,
-                   question->Call(kGetProblem, &MappingStub::GetMappingProblem, request));
+                   question->connection_->Call(&MappingStub::GetMappingProblem, request));
   question->task_ = std::move(*request.mutable_task());
   question->task_.set_fabric_version(question->problem_.fabric_version());
   return question;
@@ -110,7 +113,7 @@ absl::Status JobQuestion::Measure(MappingAnswer& answer) {
   *request.mutable_task() = task_;
   request.mutable_permutation()->Add(answer.slots.begin(), answer.slots.end());
   ASSIGN_OR_RETURN(const v1::MappingEvaluation evaluation,
-                   Call(kEvaluate, &MappingStub::EvaluateMapping, request));
+                   connection_->Call(&MappingStub::EvaluateMapping, request));
   answer.before = FromProto(evaluation.before());
   answer.after = FromProto(evaluation.after());
   answer.score = evaluation.score();
@@ -122,7 +125,48 @@ absl::Status JobQuestion::Put(const MappingAnswer& answer) {
   request.set_job_id(task_.job_id());
   request.mutable_permutation()->Add(answer.slots.begin(), answer.slots.end());
   request.set_note(std::string(CutText(ShownText(answer.reason), kMaxNote)));
-  return Call(kPutOrder, &MappingStub::PutOrder, request).status();
+  return connection_->Call(&MappingStub::PutOrder, request).status();
+}
+
+void AddSearchOptions(CLI::App& app, SearchOptions& options) {
+  options.map.algorithm = kPreset;
+  AddMapOptions(app, options.map);
+  app.get_option("--algorithm")
+      ->description("parallel-annealing, parallel-genetic, combined or memetic; default memetic");
+  app.get_option("--threads")
+      ->description("of each rank; default the node's processors, shared by its ranks");
+  app.get_option("--objective")->description("qap, which is all that is searched for here");
+  app.get_option("--distance")
+      ->description(
+          "between places: hops, routes, a file with a measured matrix, or, with --job, measured; "
+          "default hops");
+  app.add_option("--grace", options.grace,
+                 "how long after the budget a rank waits for others that are silent; default 30s")
+      ->check(Understood(ParseBudget, "a time such as 30s"));
+  AddText(app, "--job", options.job,
+          "search for this job of a running coppiced, and leave the order there");
+  AddText(app, "--application", options.application,
+          "with --job: the pattern that the daemon keeps under this name");
+  AddText(app, "--server", options.server,
+          "with --job: unix:PATH or HOST:PORT; default $COPPICE_SERVER, then the daemon's socket");
+  AddText(app, "--agent", options.agent,
+          "with --job: socket of the node's agent, which asks the daemon in your name; instead of "
+          "--server");
+  app.get_option("--agent")->excludes(app.get_option("--server"));
+  AddText(app, "--tls-ca", options.tls.ca,
+          "with HOST:PORT: file of the authority of the daemon's certificate; $COPPICE_TLS_CA");
+  AddText(app, "--tls-cert", options.tls.cert, "file of a certificate of yours; $COPPICE_TLS_CERT");
+  AddText(app, "--tls-key", options.tls.key, "file of its key; $COPPICE_TLS_KEY");
+}
+
+void CheckUsage(const SearchOptions& options) {
+  if (!options.map.objective.empty() && options.map.objective != "qap") {
+    throw CLI::ValidationError("--objective", "only qap is searched for over MPI");
+  }
+  if (!options.job.empty()) return CheckJobUsage(options);
+  if (!options.agent.empty()) throw CLI::RequiredError("--job beside --agent");
+  if (!options.application.empty()) throw CLI::RequiredError("--job beside --application");
+  CheckUsage(options.map);
 }
 
 absl::Status ToProto(const MappingProblem& problem, v1::MappingProblem& message) {

@@ -4,20 +4,38 @@
 #ifndef COPPICE_DAEMON_SEARCH_JOB_QUESTION_H_
 #define COPPICE_DAEMON_SEARCH_JOB_QUESTION_H_
 
+#include <CLI/CLI.hpp>
 #include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/connection.h"
-#include "client/library/agent_calls.h"
 #include "coppice/v1/mapping.pb.h"
 #include "daemon/mapping/mapping_problem.h"
 #include "daemon/mapping/output/mapping_answer.h"
-#include "daemon/search/search_options.h"
+#include "daemon/tools/map_options.h"
 
 namespace coppice {
+
+// What coppice-search is asked on the command line: the options of coppice-plan map, and those for
+// a question that a running coppiced answers.
+struct SearchOptions {
+  MapOptions map;
+  std::string grace = "30s";
+  // Of a daemon.
+  std::string job, application;
+  std::string server = DefaultServer();
+  std::string agent;  // socket of the one that the daemon is asked through; empty: none
+  TlsOptions tls = DefaultTls();
+};
+
+void AddSearchOptions(CLI::App& app, SearchOptions& options);
+
+// To be called after parsing. Throws CLI::RequiredError or CLI::ExcludesError where options are
+// missing or contradict each other.
+void CheckUsage(const SearchOptions& options);
 
 // One for each run.
 class JobQuestion final {
@@ -35,18 +53,10 @@ class JobQuestion final {
   absl::Status Put(const MappingAnswer& answer);
 
  private:
-  JobQuestion(const SearchOptions& options,
-              const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+  explicit JobQuestion(std::unique_ptr<Connection> connection)
+      : connection_(std::move(connection)) {}
 
-  // `name` is the method's, as the agent knows it.
-  template <class Request, class Response>
-  absl::StatusOr<Response> Call(const char* name,
-                                grpc::Status (v1::Mapping::StubInterface::*method)(
-                                    grpc::ClientContext*, const Request&, Response*),
-                                const Request& request);
-
-  Connection connection_;
-  std::optional<AgentCalls> agent_;  // where the daemon is asked through one
+  const std::unique_ptr<Connection> connection_;
   v1::MappingTask task_;
   v1::MappingProblem problem_;
 };

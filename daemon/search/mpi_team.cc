@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
-#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"

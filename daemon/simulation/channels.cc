@@ -254,6 +254,10 @@ class Builder {
   absl::flat_hash_map<uint32_t, uint32_t> units_;  // by vertex, if they are shared
 };
 
+// The queue's memory fades as exp(-t / r), r = D / (1 - sqrt(u))^2 (J. Cohen, "The Single Server
+// Queue", III.7.3, an upper bound here, where service is constant). After 32 r nothing is left.
+constexpr double kRelaxations = 32;
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Layout>> LayOut(
@@ -270,14 +274,6 @@ absl::StatusOr<std::shared_ptr<const Layout>> LayOut(
   }
   return builder.Finish();
 }
-
-namespace {
-
-// The queue's memory fades as exp(-t / r), r = D / (1 - sqrt(u))^2 (J. Cohen, "The Single Server
-// Queue", III.7.3, an upper bound here, where service is constant). After 32 r nothing is left.
-constexpr double kRelaxations = 32;
-
-}  // namespace
 
 Noise::Noise(NoisePattern pattern, double share, double service_us, RandomStream random)
     : pattern_(pattern),
@@ -309,36 +305,24 @@ double Noise::Begin(double now) {
   return work_us;
 }
 
-void Noise::Advance() { next_us_ += Gap(); }
-
-uint32_t WaitingPackets::CountAt(double now) {
-  while (first_ < starts_us_.size() && starts_us_[first_] <= now) ++first_;
-  if (first_ == starts_us_.size()) {
-    starts_us_.clear();
-    first_ = 0;
-  } else if (2 * first_ > starts_us_.size()) {
-    starts_us_.erase(starts_us_.begin(), starts_us_.begin() + static_cast<ptrdiff_t>(first_));
-    first_ = 0;
-  }
-  return static_cast<uint32_t>(starts_us_.size() - first_);
-}
-
 Channels::Channels(const Layout& layout, uint64_t seed) : layout_(layout) {
   wires_.reserve(layout.channels.size());
   for (const ChannelLayout& channel : layout.channels) {
     const double service_us = channel.us_per_byte * layout.profile.mtu_bytes;
     wires_.push_back({.noise = Noise(layout.pattern, channel.noise, service_us,
                                      RandomStream(seed, channel.index.value())),
-                      .waiting = {},
+                      .waiting_us = {},
                       .use = {.channel = channel.index}});
   }
 }
 
 void Channels::Enqueue(Wire& wire, double now, double start_us) {
   if (start_us <= now) return;
-  const uint32_t ahead = wire.waiting.CountAt(now);
-  wire.waiting.Add(start_us);
-  wire.use.longest_queue = std::max(wire.use.longest_queue, ahead + 1);
+  std::deque<double>& waiting_us = wire.waiting_us;
+  while (!waiting_us.empty() && waiting_us.front() <= now) waiting_us.pop_front();
+  waiting_us.push_back(start_us);
+  const auto queue = static_cast<uint32_t>(waiting_us.size());
+  wire.use.longest_queue = std::max(wire.use.longest_queue, queue);
 }
 
 // Others have used the wire all the time, whether anybody looked or not.

@@ -10,6 +10,7 @@
 #define COPPICE_DAEMON_SIMULATION_CHANNELS_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -116,7 +117,7 @@ class Noise final {
   // When the next packet arrives; infinite without noise.
   double next_us() const { return next_us_; }
   // Lets it arrive and draws the one after it.
-  void Advance();
+  void Advance() { next_us_ += Gap(); }
 
   double service_us() const { return service_us_; }
   // After a pause this long, what is in the queue no longer depends on what was there before it.
@@ -128,17 +129,6 @@ class Noise final {
   NoisePattern pattern_;
   double share_, service_us_, gap_us_ = 0, forgets_after_us_ = 0, next_us_;
   RandomStream random_;
-};
-
-// Start times of the packets that wait for one wire, in order; forgets those that have started.
-class WaitingPackets final {
- public:
-  void Add(double start_us) { starts_us_.push_back(start_us); }
-  uint32_t CountAt(double now);
-
- private:
-  std::vector<double> starts_us_;
-  size_t first_ = 0;
 };
 
 // When a packet is on one channel.
@@ -164,7 +154,7 @@ class Channels final {
     double free_us = 0;
     double used_us = -1;  // last looked at; < 0: never
     Noise noise;
-    WaitingPackets waiting;
+    std::deque<double> waiting_us;  // start times of the packets that wait, in order
     ChannelTraffic use;
   };
 

@@ -5,7 +5,10 @@
 #include "daemon/simulation/simulator.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <queue>
+#include <tuple>
 #include <utility>
 
 #include "daemon/base/status_macros.h"
@@ -13,6 +16,22 @@
 
 namespace coppice {
 namespace {
+
+// A packet's head at a place of its way. There is at most one event of a packet at a time, so that
+// the order is total, whatever order events are added in.
+struct Event {
+  double at_us = 0;
+  double lag_us = 0;    // how far the tail is behind the head
+  uint32_t node = 0;    // child end of the edge that it crosses, in Layout::nodes
+  uint32_t packet = 0;  // of the node's train
+  uint32_t hop = 0;     // channel of the route that it is to enter; the route's length: it is there
+  bool down = false;
+
+  friend bool operator>(const Event& a, const Event& b) {
+    return std::tie(a.at_us, a.node, a.down, a.packet, a.hop) >
+           std::tie(b.at_us, b.node, b.down, b.packet, b.hop);
+  }
+};
 
 class Running {
  public:
@@ -36,12 +55,10 @@ class Running {
     for (uint32_t n = 0; n < nodes_.size(); ++n) {
       if (layout_.nodes[n].child_count == 0) HandOn(n, 0, layout_.nodes[n].own_data_us);
     }
-    while (!queue_.empty()) {
-      const Event event = queue_.first();
-      first_is_spent_ = true;
+    for (; !queue_.empty(); ++events_) {
+      const Event event = queue_.top();
+      queue_.pop();
       Handle(event);
-      if (first_is_spent_) queue_.RemoveFirst();
-      ++events_;
     }
     return Result();
   }
@@ -75,16 +92,6 @@ class Running {
            static_cast<double>(bytes + layout_.header_bytes);
   }
 
-  // The first one takes the place of the event that is being handled.
-  void Add(const Event& event) {
-    if (first_is_spent_) {
-      queue_.ReplaceFirst(event);
-      first_is_spent_ = false;
-    } else {
-      queue_.Add(event);
-    }
-  }
-
   // What a packet waits for between its node and the first channel of its way: phi, or within a
   // host, where nothing is stored and forwarded, the host.
   double LeaveUs(const NodeLayout& edge, const NodeCost& sender, bool down, uint64_t bytes) const {
@@ -100,7 +107,7 @@ class Running {
     at_us += LeaveUs(node, sender, down, train.Bytes(packet));
     double& last_us = down ? nodes_[n].handed_down_us : nodes_[n].handed_up_us;
     at_us = last_us = std::max(last_us, at_us);
-    Add({.at_us = at_us, .node = n, .packet = packet, .down = down});
+    queue_.push({.at_us = at_us, .node = n, .packet = packet, .down = down});
   }
 
   void Handle(const Event& event) {
@@ -127,7 +134,7 @@ class Running {
     next.at_us = on.head_us + layout_.profile.link_us;
     if (last && !layout_.profile.forward_includes_serialisation) next.at_us += next.lag_us;
     ++next.hop;
-    Add(next);
+    queue_.push(next);
     if (event.hop == 0 && !event.down) HandOnNext(event.node, event.packet, on.free_us);
   }
 
@@ -137,7 +144,7 @@ class Running {
     if (node.child_count > 0 || packet + 1 >= TreeOf(node).up.count) return;
     const double ready =
         node.own_data_us + LeaveUs(node, CostOf(node), false, TreeOf(node).up.Bytes(packet + 1));
-    Add({.at_us = std::max(now, ready), .node = n, .packet = packet + 1});
+    queue_.push({.at_us = std::max(now, ready), .node = n, .packet = packet + 1});
   }
 
   // The parent of `child` takes one of its packets, when it has taken those before.
@@ -174,9 +181,9 @@ class Running {
     ++root.reduced;
     const bool all = node.child_count == 0 || root.reduced == tree.up.count;
     if (Streams(tree, node)) {
-      Add({.at_us = done, .node = n, .packet = packet, .down = true});
+      queue_.push({.at_us = done, .node = n, .packet = packet, .down = true});
     } else if (all) {
-      Add({.at_us = root.done_us, .node = n, .packet = 0, .down = true});
+      queue_.push({.at_us = root.done_us, .node = n, .packet = 0, .down = true});
     }
   }
 
@@ -207,7 +214,7 @@ class Running {
     state.may_send_us = turn;
     const bool is_root = node.parent == NodeLayout::kNoParent;
     if (is_root && !Streams(tree, node) && packet + 1 < tree.down.count) {
-      Add({.at_us = std::max(now, turn), .node = n, .packet = packet + 1, .down = true});
+      queue_.push({.at_us = std::max(now, turn), .node = n, .packet = packet + 1, .down = true});
     }
   }
 
@@ -238,8 +245,7 @@ class Running {
 
   const Layout& layout_;
   Channels channels_;
-  EventQueue queue_;
-  bool first_is_spent_ = false;  // the first event is being handled, nothing has replaced it
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> queue_;  // the earliest first
   uint64_t events_ = 0;
   std::vector<NodeState> nodes_;
   std::vector<UnitState> units_;

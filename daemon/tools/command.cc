@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "absl/strings/str_cat.h"
 #include "proto/text/option_words.h"
 #include "proto/text/plain_text.h"
 

@@ -1,13 +1,9 @@
 // coppice-plan fabric describe: what a fabric is made of, and the same fabric in other formats.
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -19,7 +15,6 @@
 #include "daemon/fabric/ibsim_net.h"
 #include "daemon/fabric/models/model.h"
 #include "daemon/tools/command.h"
-#include "proto/text/plain_text.h"
 #include "proto/text/text_file.h"
 
 namespace coppice {

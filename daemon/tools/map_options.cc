@@ -1,6 +1,5 @@
 #include "daemon/tools/map_options.h"
 
-#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -16,7 +15,6 @@
 #include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
-#include "daemon/tools/tree_options.h"
 #include "proto/text/option_words.h"
 #include "proto/text/text_file.h"
 
@@ -160,46 +158,6 @@ std::optional<std::vector<Number>> ParseList(absl::string_view text,
   return numbers;
 }
 
-}  // namespace
-
-void AddMapOptions(CLI::App& command, MapOptions& options) {
-  AddPatternOptions(command, options);
-  AddPlaceOptions(command, options);
-  AddSearchOptions(command, options);
-  AddOutputOptions(command, options);
-}
-
-void CheckUsage(const MapOptions& o) {
-  if (o.list) return;
-  const Named qap = {"--qap", !o.qap.empty()};
-  if (o.pattern.empty() && !qap.is_given) throw CLI::RequiredError("--pattern or --qap");
-  if (!o.pattern.empty()) Exclude("--pattern", {qap});
-  if (!o.messages.empty()) Exclude("--messages", {qap});
-  if (o.bytes_per_message) Exclude("--bytes-per-message", {qap});
-  if (!o.fabric.empty()) {
-    Exclude("--fabric",
-            {qap, {"--hierarchy", !o.hierarchy.empty()}, {"--distances", !o.distances.empty()}});
-  } else {
-    CheckNoFabric(o);
-  }
-  // Both go to standard output.
-  if (!o.emit.empty() && o.out.empty()) Exclude("--emit without --out", {{"--json", o.json}});
-}
-
-std::optional<std::vector<uint32_t>> ParseExtents(absl::string_view text) {
-  return ParseList<uint32_t>(text, [](absl::string_view word, uint32_t* number) {
-    return word.find_first_not_of("0123456789") == absl::string_view::npos &&
-           absl::SimpleAtoi(word, number);
-  });
-}
-
-std::optional<std::vector<double>> ParseLevelDistances(absl::string_view text) {
-  return ParseList<double>(
-      text, [](absl::string_view word, double* number) { return absl::SimpleAtod(word, number); });
-}
-
-namespace {
-
 using PatternPtr = std::shared_ptr<const Pattern>;
 using PlacesPtr = std::shared_ptr<const Places>;
 using DistancesPtr = std::shared_ptr<const PlaceDistances>;
@@ -327,6 +285,42 @@ TrafficModel ModelOf(const MapOptions& options) {
 }
 
 }  // namespace
+
+void AddMapOptions(CLI::App& command, MapOptions& options) {
+  AddPatternOptions(command, options);
+  AddPlaceOptions(command, options);
+  AddSearchOptions(command, options);
+  AddOutputOptions(command, options);
+}
+
+void CheckUsage(const MapOptions& o) {
+  if (o.list) return;
+  const Named qap = {"--qap", !o.qap.empty()};
+  if (o.pattern.empty() && !qap.is_given) throw CLI::RequiredError("--pattern or --qap");
+  if (!o.pattern.empty()) Exclude("--pattern", {qap});
+  if (!o.messages.empty()) Exclude("--messages", {qap});
+  if (o.bytes_per_message) Exclude("--bytes-per-message", {qap});
+  if (!o.fabric.empty()) {
+    Exclude("--fabric",
+            {qap, {"--hierarchy", !o.hierarchy.empty()}, {"--distances", !o.distances.empty()}});
+  } else {
+    CheckNoFabric(o);
+  }
+  // Both go to standard output.
+  if (!o.emit.empty() && o.out.empty()) Exclude("--emit without --out", {{"--json", o.json}});
+}
+
+std::optional<std::vector<uint32_t>> ParseExtents(absl::string_view text) {
+  return ParseList<uint32_t>(text, [](absl::string_view word, uint32_t* number) {
+    return word.find_first_not_of("0123456789") == absl::string_view::npos &&
+           absl::SimpleAtoi(word, number);
+  });
+}
+
+std::optional<std::vector<double>> ParseLevelDistances(absl::string_view text) {
+  return ParseList<double>(
+      text, [](absl::string_view word, double* number) { return absl::SimpleAtod(word, number); });
+}
 
 std::vector<absl::string_view> MapQuestion::HostOfSlot() const {
   std::vector<absl::string_view> hosts;

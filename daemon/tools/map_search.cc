@@ -7,21 +7,16 @@
 #include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
-#include "absl/time/time.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/algorithm.h"
-#include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/tools/command.h"
 #include "proto/text/map_report.h"
 #include "proto/text/option_words.h"
@@ -114,6 +109,79 @@ absl::StatusOr<MappingAnswer> Answer(const MappingProblem& problem, const Mappin
   return AnswerMapping(problem, before, *search.algorithm, start, search.options, control);
 }
 
+using Json = nlohmann::ordered_json;
+
+std::string Printed(const Json& json) {
+  return absl::StrCat(json.dump(2, ' ', false, Json::error_handler_t::replace), "\n");
+}
+
+// "forwarding tables", "even shares of shortest paths", ...
+std::string TrafficName(const MappingProblem& problem) {
+  switch (problem.traffic) {
+    case TrafficModel::kRoutes:
+      return std::string(ToString(problem.snapshot->routes->kind()));
+    case TrafficModel::kEvenShortestPaths:
+      return "even shares of all shortest paths";
+    case TrafficModel::kApproximate:
+      return "shortest paths, approximately";
+  }
+  return "";
+}
+
+MapFigures FiguresOf(const MappingMeasures& m) {
+  return {m.max_congestion, m.average_dilation, m.hop_bytes,         m.qap_cost,
+          m.max_dilation,   m.inter_node_bytes, m.inter_switch_bytes};
+}
+
+absl::StatusOr<MapReport> ReportOf(const MapOptions& options, const MappingProblem& problem,
+                                   const MapResult& result) {
+  const MappingAnswer& answer = result.answer;
+  MapReport report;
+  report.algorithm = answer.algorithm;
+  report.reason = answer.reason;
+  report.before = FiguresOf(answer.before);
+  report.after = FiguresOf(answer.after);
+  report.seconds = absl::ToDoubleSeconds(result.took);
+  report.score = answer.score;
+  report.permutation = answer.slots;
+  report.places = problem.places->count();
+  if (problem.snapshot != nullptr) report.traffic = TrafficName(problem);
+  if (!options.links) return report;
+  const size_t most = *options.links > 0 ? *options.links : std::numeric_limits<size_t>::max();
+  ASSIGN_OR_RETURN(const std::vector<BusyLink> busiest,
+                   FindBusyLinks(problem, answer.mapping, most));
+  report.links.emplace();
+  for (const BusyLink& link : busiest) {
+    report.links->push_back(
+        {link.from, link.to, link.bytes, link.capacity_gbps, link.congestion, link.share});
+  }
+  return report;
+}
+
+constexpr char kMapHelp[] =
+    "Files (- is standard input):\n"
+    "  --pattern   Matrix Market (row r, column s: bytes that rank r - 1 sends to rank s - 1),\n"
+    "              METIS graph (an edge's weight: bytes of both directions together), a dense\n"
+    "              matrix, one row a line, before it the number of ranks, or a trace of a run\n"
+    "  --hosts     one endpoint a line in rank order: host, host/port or port GUID; repeated "
+    "lines\n"
+    "              are more ranks there\n"
+    "  --distance  a dense matrix, a row and a column for each host in the order of --hosts\n"
+    "  --load      NODE-GUID PORT UTILISATION a line, as for tree\n"
+    "The order is given as the new position of every rank. --emit writes it for a launcher:\n"
+    "  rankfile      mpirun --rankfile FILE (Open MPI)\n"
+    "  hostfile      mpirun --hostfile FILE --map-by seq (Open MPI)\n"
+    "  machinefile   mpiexec -f FILE (MPICH, MVAPICH, Intel MPI)\n"
+    "  slurm         SLURM_HOSTFILE=FILE srun --distribution=arbitrary";
+
+absl::Status RunMap(const MapOptions& options) {
+  if (options.list) return PrintText(options.json ? AlgorithmsToJson() : AlgorithmsToText());
+  ASSIGN_OR_RETURN(const MapSearch search, MakeMapSearch(options));
+  ASSIGN_OR_RETURN(const MapQuestion question, LoadMapQuestion(options));
+  ASSIGN_OR_RETURN(const MapResult result, RunMapSearch(question.problem, search));
+  return PrintMap(options, question, result);
+}
+
 }  // namespace
 
 absl::StatusOr<MapSearch> MakeMapSearch(const MapOptions& options) {
@@ -156,70 +224,6 @@ absl::StatusOr<MapResult> RunMapSearch(const MappingProblem& problem, const MapS
   if (interrupted) absl::StrAppend(&answer->reason, "; interrupted, the best so far");
   return MapResult{*std::move(answer), took};
 }
-
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string Printed(const Json& json) {
-  return absl::StrCat(json.dump(2, ' ', false, Json::error_handler_t::replace), "\n");
-}
-
-// "forwarding tables", "even shares of shortest paths", ...
-std::string TrafficName(const MappingProblem& problem) {
-  switch (problem.traffic) {
-    case TrafficModel::kRoutes:
-      return std::string(ToString(problem.snapshot->routes->kind()));
-    case TrafficModel::kEvenShortestPaths:
-      return "even shares of all shortest paths";
-    case TrafficModel::kApproximate:
-      return "shortest paths, approximately";
-  }
-  return "";
-}
-
-MapFigures FiguresOf(const MappingMeasures& measures) {
-  MapFigures figures;
-  figures.max_congestion = measures.max_congestion;
-  figures.average_dilation = measures.average_dilation;
-  figures.hop_bytes = measures.hop_bytes;
-  figures.qap_cost = measures.qap_cost;
-  figures.max_dilation = measures.max_dilation;
-  figures.inter_node_bytes = measures.inter_node_bytes;
-  figures.inter_switch_bytes = measures.inter_switch_bytes;
-  return figures;
-}
-
-absl::StatusOr<MapReport> ReportOf(const MapOptions& options, const MappingProblem& problem,
-                                   const MapResult& result) {
-  const MappingAnswer& answer = result.answer;
-  MapReport report;
-  report.algorithm = answer.algorithm;
-  report.reason = answer.reason;
-  report.before = FiguresOf(answer.before);
-  report.after = FiguresOf(answer.after);
-  report.seconds = absl::ToDoubleSeconds(result.took);
-  report.score = answer.score;
-  report.permutation = answer.slots;
-  report.places = problem.places->count();
-  if (problem.snapshot != nullptr) report.traffic = TrafficName(problem);
-  if (!options.links) return report;
-  const size_t most = *options.links > 0 ? *options.links : std::numeric_limits<size_t>::max();
-  ASSIGN_OR_RETURN(const std::vector<BusyLink> busiest,
-                   FindBusyLinks(problem, answer.mapping, most));
-  report.links.emplace();
-  for (const BusyLink& link : busiest) {
-    report.links->push_back({.from = link.from,
-                             .to = link.to,
-                             .bytes = link.bytes,
-                             .capacity_gbps = link.capacity_gbps,
-                             .congestion = link.congestion,
-                             .share = link.share});
-  }
-  return report;
-}
-
-}  // namespace
 
 absl::Status PrintMap(const MapOptions& options, const MapQuestion& question,
                       const MapResult& result) {
@@ -274,6 +278,21 @@ std::string AlgorithmsToText() {
     }
   }
   return text;
+}
+
+// --- coppice-plan map ---
+
+void RegisterMapCommand(CLI::App& app, PlanCommand& chosen) {
+  CLI::App* const command =
+      app.add_subcommand("map", "The order of ranks that puts heavy communication on short links");
+  const auto options = std::make_shared<MapOptions>();
+  AddMapOptions(*command, *options);
+  command->footer(kMapHelp);
+  command->callback([options, &chosen] {
+    CheckUsage(*options);
+    chosen.json = options->json;
+    chosen.run = [options] { return RunMap(*options); };
+  });
 }
 
 }  // namespace coppice

@@ -11,40 +11,126 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/routes.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/simulation/channels.h"
 #include "daemon/simulation/simulator.h"
 #include "daemon/tools/command.h"
-#include "daemon/tools/communicators.h"
 #include "daemon/tools/tree_inputs.h"
-#include "daemon/tools/tree_options.h"
 #include "daemon/tree/batch/batch.h"
+#include "daemon/tree/batch/grid.h"
 #include "daemon/tree/planner.h"
 #include "proto/text/option_words.h"
+#include "proto/text/rank_ranges.h"
+#include "proto/text/text_file.h"
 #include "proto/text/text_table.h"
 
 namespace coppice {
 namespace {
 
-// A comparison of simulated trees as coppice-plan prints it. Decides nothing.
+// --- The communicators: lines of a process grid, a file that lists them, random groups ---
 
-// What holds for all rows.
-struct SimulationHeading {
-  std::string operation;
-  uint32_t members = 0;
-  size_t communicators = 1;
+// Ranks are positions in the members.
+struct CommunicatorOptions {
+  std::string grid, list, random, axes;
+  std::string order = "last";
+  std::optional<uint32_t> seed;  // of `random`
+};
+
+absl::StatusOr<std::vector<BatchCommunicator>> ReadList(absl::string_view text,
+                                                        absl::string_view origin,
+                                                        absl::Span<const EndpointIndex> members) {
+  ASSIGN_OR_RETURN(const std::vector<CommunicatorLine> lines, ParseCommunicators(text, origin));
+  std::vector<BatchCommunicator> batch;
+  for (const CommunicatorLine& line : lines) {
+    BatchCommunicator& communicator = batch.emplace_back();
+    for (const RankRange& range : line.ranges) {
+      if (range.last >= members.size()) {
+        return absl::InvalidArgumentError(absl::StrCat(origin, ":", line.number, ": rank ",
+                                                       range.last, ", but there are ",
+                                                       members.size(), " members, from 0"));
+      }
+      for (uint64_t rank = range.first; rank <= range.last; rank += range.stride) {
+        communicator.members.push_back(members[rank]);
+      }
+    }
+  }
+  return batch;
+}
+
+absl::StatusOr<std::vector<BatchCommunicator>> GridOf(const CommunicatorOptions& options,
+                                                      absl::Span<const EndpointIndex> members) {
+  ProcessGrid grid;
+  ASSIGN_OR_RETURN(grid.sizes, ParseGridSizes(options.grid));
+  grid.order =
+      options.order == "first" ? GridOrder::kFirstAxisFastest : GridOrder::kLastAxisFastest;
+  for (const absl::string_view word : absl::StrSplit(options.axes, ',', absl::SkipEmpty())) {
+    uint32_t axis = 0;
+    if (!absl::SimpleAtoi(word, &axis)) {
+      return absl::InvalidArgumentError(absl::StrCat("--axes: \"", word, "\" is no axis"));
+    }
+    grid.axes.push_back(axis);
+  }
+  return GridLines(grid, members);
+}
+
+constexpr char kCommunicatorListHelp[] =
+    "\n  --list           one communicator a line: ranks (lines of --members, from 0) as numbers, "
+    "\n                   ranges 0-15 or ranges with a stride 0-240:16, between blanks";
+
+// --grid, --list and --random in a group of their own, which is returned. The seed has no option
+// here: the command draws other things, too.
+CLI::App* AddCommunicatorOptions(CLI::App& command, CommunicatorOptions& options) {
+  CLI::App* const what = command.add_option_group("communicators");
+  AddText(*what, "--grid", options.grid, "every line of a process grid, such as 256x160");
+  AddText(*what, "--list", options.list, "communicators, one a line");
+  AddText(*what, "--random", options.random, "COUNTxSIZE groups of random members");
+  AddText(command, "--axes", options.axes, "axes of the grid along which lines run, as 0,2");
+  command.add_option("--order", options.order, "the grid's axis that runs fastest; default last")
+      ->check(CLI::IsMember({"first", "last"}));
+  return what;
+}
+
+// None of grid, list and random: one communicator of all members. INVALID_ARGUMENT names the
+// option, or file and line.
+absl::StatusOr<std::vector<BatchCommunicator>> LoadCommunicators(
+    const CommunicatorOptions& options, absl::Span<const EndpointIndex> members) {
+  if (!options.grid.empty()) return GridOf(options, members);
+  if (!options.list.empty()) {
+    ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.list));
+    return ReadList(text, options.list, members);
+  }
+  if (options.random.empty()) {
+    return std::vector<BatchCommunicator>{{{members.begin(), members.end()}, false}};
+  }
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> sizes, ParseGridSizes(options.random));
+  if (sizes.size() != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--random ", options.random, " is not COUNTxSIZE, such as 512x128"));
+  }
+  return RandomGroups(sizes[0], sizes[1], options.seed.value_or(1), members);
+}
+
+// --- A comparison of simulated trees as it is printed ---
+
+struct SimulateOptions {
+  TreeOptions tree;
+  SimulationOptions simulation;
+  CommunicatorOptions communicators;
   double skew_us = 0;
-  double noise = 0;
-  std::string pattern;
-  uint64_t seed = 1;
-  uint64_t runs = 1;
-  bool links = false;  // print the channels, too
-  bool is_wide = false;
+  std::optional<uint32_t> seed, runs, header_bytes;
+  std::string pattern = "poisson";
+  bool links = false, is_wide = false;
+
+  uint64_t first_seed() const { return seed.value_or(1); }
+  uint64_t run_count() const { return runs.value_or(1); }
 };
 
 // One builder's trees for one size.
@@ -131,44 +217,50 @@ void AppendLinks(const Fabric& fabric, const SimulatedRow& row, std::string& tex
   Append(table, text);
 }
 
+struct SimulatedSize {
+  size_t members = 0, communicators = 1;
+};
+
 // {"operation","members","communicators","skew_us","noise","pattern","seed","runs","rows":[{"bytes","builder","type","width",
 // "height","predicted_us","simulated":{"median_us","min_us","max_us"},"links":[...]}]}; a tree that
 // could not be built has "why_not" instead.
-std::string SimulationToJson(const Snapshot& snapshot, const SimulationHeading& heading,
-                             const std::vector<SimulatedRow>& rows) {
-  Json json = {{"operation", heading.operation},
-               {"members", heading.members},
-               {"communicators", heading.communicators},
-               {"skew_us", heading.skew_us},
-               {"noise", heading.noise},
-               {"pattern", heading.pattern},
-               {"seed", heading.seed},
-               {"runs", heading.runs},
+std::string SimulationToJson(const SimulateOptions& options, const SimulatedSize& size,
+                             const Fabric& fabric, const std::vector<SimulatedRow>& rows) {
+  Json json = {{"operation", options.tree.operation},
+               {"members", size.members},
+               {"communicators", size.communicators},
+               {"skew_us", options.skew_us},
+               {"noise", options.simulation.noise},
+               {"pattern", options.pattern},
+               {"seed", options.first_seed()},
+               {"runs", options.run_count()},
                {"rows", Json::array()}};
   for (const SimulatedRow& row : rows) {
-    json["rows"].push_back(RowJson(*snapshot.fabric, row, heading.links));
+    json["rows"].push_back(RowJson(fabric, row, options.links));
   }
   return absl::StrCat(json.dump(1, ' ', false, Json::error_handler_t::replace), "\n");
 }
 
 // A line for each row; with links, then a table of channels for each, most packets first.
-std::string SimulationToText(const Snapshot& snapshot, const SimulationHeading& heading,
-                             const std::vector<SimulatedRow>& rows) {
+std::string SimulationToText(const SimulateOptions& options, const SimulatedSize& size,
+                             const Fabric& fabric, const std::vector<SimulatedRow>& rows) {
+  const uint64_t runs = options.run_count();
   std::string text = absl::StrFormat(
-      "%s, %u ranks, noise %g (%s), %u run%s from seed %u\n", heading.operation, heading.members,
-      heading.noise, heading.pattern, heading.runs, heading.runs == 1 ? "" : "s", heading.seed);
-  if (heading.communicators > 1) {
+      "%s, %u ranks, noise %g (%s), %u run%s from seed %u\n", options.tree.operation, size.members,
+      options.simulation.noise, options.pattern, runs, runs == 1 ? "" : "s", options.first_seed());
+  if (size.communicators > 1) {
     absl::StrAppendFormat(&text, "%u communicators at once; times until the last is done\n",
-                          heading.communicators);
+                          size.communicators);
   }
-  if (heading.skew_us > 0)
-    absl::StrAppendFormat(&text, "ranks up to %g us late\n", heading.skew_us);
+  if (options.skew_us > 0) {
+    absl::StrAppendFormat(&text, "ranks up to %g us late\n", options.skew_us);
+  }
   // The times of one run are alike.
   std::vector<size_t> rest = {4};
-  if (heading.runs == 1) rest.insert(rest.end(), {7, 8});
+  if (runs == 1) rest.insert(rest.end(), {7, 8});
   TextTable table(
       {"BYTES", "BUILDER", "TYPE", "WIDTH", "HEIGHT", "PREDICTED US", "SIMULATED US", "MIN", "MAX"},
-      rest, heading.is_wide);
+      rest, options.is_wide);
   std::string none;
   const auto us = [](double time) { return absl::StrFormat("%.2f", time); };
   for (const SimulatedRow& row : rows) {
@@ -186,39 +278,25 @@ std::string SimulationToText(const Snapshot& snapshot, const SimulationHeading& 
   }
   Append(table, text);
   text += none;
-  if (!heading.links) return text;
+  if (!options.links) return text;
   for (const SimulatedRow& row : rows) {
-    if (row.plan) AppendLinks(*snapshot.fabric, row, text);
+    if (row.plan) AppendLinks(fabric, row, text);
   }
   return text;
 }
 
-struct SimulateOptions {
-  TreeOptions tree;
-  SimulationOptions simulation;
-  CommunicatorOptions communicators;
-  double skew_us = 0;
-  std::optional<uint32_t> seed, runs, header_bytes;
-  std::string pattern = "poisson";
-  bool links = false, is_wide = false;
-};
-
 struct Candidate {
-  std::string name;
+  const char* name;
   std::optional<TreeType> type;
   std::optional<TreeBuilder> builder;
 };
 
-const std::vector<Candidate>& Candidates() {
-  static const auto* const candidates =
-      new std::vector<Candidate>{{"kary", TreeType::kTypeI, TreeBuilder::kKary},
-                                 {"knomial", TreeType::kTypeI, TreeBuilder::kKnomial},
-                                 {"hierarchical", TreeType::kTypeI, TreeBuilder::kHierarchical},
-                                 {"postal", TreeType::kTypeI, TreeBuilder::kPostal},
-                                 {"type II", TreeType::kTypeII, std::nullopt},
-                                 {"auto", std::nullopt, std::nullopt}};
-  return *candidates;
-}
+constexpr Candidate kCandidates[] = {{"kary", TreeType::kTypeI, TreeBuilder::kKary},
+                                     {"knomial", TreeType::kTypeI, TreeBuilder::kKnomial},
+                                     {"hierarchical", TreeType::kTypeI, TreeBuilder::kHierarchical},
+                                     {"postal", TreeType::kTypeI, TreeBuilder::kPostal},
+                                     {"type II", TreeType::kTypeII, std::nullopt},
+                                     {"auto", std::nullopt, std::nullopt}};
 
 // The snapshot as a planner with measurements sees it: the noise is load, too.
 Snapshot WithNoise(const Snapshot& snapshot, double noise) {
@@ -262,8 +340,6 @@ class Comparison {
     row.plan = std::move((*plans)[last]);
     return row;
   }
-
-  const Snapshot& snapshot() const { return snapshot_; }
 
  private:
   TreeRequest RequestFor(const Candidate& candidate, uint64_t bytes,
@@ -321,7 +397,7 @@ class Comparison {
   // Each rank's data is late by a share of the skew that the seed draws.
   std::vector<double> Skew(uint64_t communicator, size_t ranks) const {
     if (options_.skew_us == 0) return {};
-    RandomStream random(options_.seed.value_or(1), UINT64_MAX - communicator);
+    RandomStream random(options_.first_seed(), UINT64_MAX - communicator);
     std::vector<double> skew;
     for (size_t rank = 0; rank < ranks; ++rank) {
       skew.push_back(options_.skew_us * random.Uniform());
@@ -340,9 +416,9 @@ class Comparison {
     }
     ASSIGN_OR_RETURN(const Simulator simulator,
                      Simulator::Prepare(snapshot_, profile_, collectives, options_.simulation));
-    const uint64_t seed = options_.seed.value_or(1);
+    const uint64_t seed = options_.first_seed();
     size_t last = 0;
-    for (uint64_t run = 0; run < options_.runs.value_or(1); ++run) {
+    for (uint64_t run = 0; run < options_.run_count(); ++run) {
       SimulationResult result = simulator.Run(seed + run);
       const auto done_last =
           std::max_element(result.collectives.begin(), result.collectives.end(),
@@ -404,27 +480,18 @@ absl::Status RunSimulate(SimulateOptions options) {
   ASSIGN_OR_RETURN(std::vector<BatchCommunicator> communicators,
                    LoadCommunicators(options.communicators, request.members));
   const std::vector<SizeShare> sizes = request.sizes;
-  const SimulationHeading heading = {.operation = options.tree.operation,
-                                     .members = static_cast<uint32_t>(request.members.size()),
-                                     .communicators = communicators.size(),
-                                     .skew_us = options.skew_us,
-                                     .noise = options.simulation.noise,
-                                     .pattern = options.pattern,
-                                     .seed = options.seed.value_or(1),
-                                     .runs = options.runs.value_or(1),
-                                     .links = options.links,
-                                     .is_wide = options.is_wide};
+  const SimulatedSize size = {request.members.size(), communicators.size()};
+  const std::shared_ptr<const Fabric> fabric = snapshot.fabric;
   const Comparison comparison(options, std::move(snapshot), std::move(profile), std::move(capacity),
                               std::move(request), std::move(communicators));
   std::vector<SimulatedRow> rows;
-  for (const SizeShare& size : sizes) {
-    for (const Candidate& candidate : Candidates()) {
-      ASSIGN_OR_RETURN(SimulatedRow row, comparison.Row(candidate, size.bytes));
-      rows.push_back(std::move(row));
+  for (const SizeShare& share : sizes) {
+    for (const Candidate& candidate : kCandidates) {
+      ASSIGN_OR_RETURN(rows.emplace_back(), comparison.Row(candidate, share.bytes));
     }
   }
-  return PrintText(options.tree.json ? SimulationToJson(comparison.snapshot(), heading, rows)
-                                     : SimulationToText(comparison.snapshot(), heading, rows));
+  return PrintText(options.tree.json ? SimulationToJson(options, size, *fabric, rows)
+                                     : SimulationToText(options, size, *fabric, rows));
 }
 
 void AddTreeOptions(CLI::App& command, TreeOptions& options) {

@@ -135,7 +135,7 @@ void ForEachField(const std::tuple<Fields...>& table, Visit visit) {
   std::apply([&](const auto&... field) { (visit(field), ...); }, table);
 }
 
-// --- What goes through it; the records' text: db/tree_texts.h ---
+// --- What goes through it; the records' text: db/json_lists.h ---
 
 inline constexpr size_t kMaxSizes = 64;     // of a mix
 inline constexpr double kMaxWeight = 1e12;  // leaves sums and products far from infinity

@@ -19,7 +19,6 @@
 
 #include "db/json_lists.h"
 #include "db/sqlite_store.h"
-#include "db/tree_texts.h"
 
 namespace coppice {
 namespace {

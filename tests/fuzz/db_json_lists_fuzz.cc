@@ -9,14 +9,14 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   std::string again;
-  if (auto numbers = coppice::ParseSigned(text); numbers.ok()) {
+  if (auto numbers = coppice::ParseNumbers<int64_t>(text); numbers.ok()) {
     coppice::AppendNumbers(*numbers, again);
-    if (*coppice::ParseSigned(again) != *numbers) std::abort();
+    if (*coppice::ParseNumbers<int64_t>(again) != *numbers) std::abort();
   }
-  if (auto numbers = coppice::ParseUnsigned(text); numbers.ok()) {
+  if (auto numbers = coppice::ParseNumbers<uint64_t>(text); numbers.ok()) {
     again.clear();
     coppice::AppendNumbers(*numbers, again);
-    if (*coppice::ParseUnsigned(again) != *numbers) std::abort();
+    if (*coppice::ParseNumbers<uint64_t>(again) != *numbers) std::abort();
   }
   if (auto guids = coppice::ParseGuids(text); guids.ok()) {
     again.clear();

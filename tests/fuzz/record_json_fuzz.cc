@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "db/tree_texts.h"
+#include "db/json_lists.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

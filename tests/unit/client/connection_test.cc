@@ -36,8 +36,7 @@ TEST(Connection, NamesTheServerThatDoesNotAnswer) {
   int begun = 0, ended = 0;
   connection.OnWait([&](bool waits) { waits ? ++begun : ++ended; });
   v1::GetJobRequest request;
-  const auto job =
-      connection.Call(connection.jobs(), &v1::Jobs::StubInterface::GetJob, request).status();
+  const auto job = connection.Call(&JobsStub::GetJob, request).status();
   const auto lease = connection.KeepAlive("1").status();
   for (const absl::Status& status : {job, lease}) {
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;

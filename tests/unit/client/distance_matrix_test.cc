@@ -1,8 +1,8 @@
 // Measured distances as a matrix of text.
-#include "client/cli/distance_matrix.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "client/cli/output.h"
 
 namespace coppice::distance_matrix_test {
 namespace {

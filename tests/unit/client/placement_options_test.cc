@@ -1,8 +1,7 @@
 // Weights of a placement's cost as they are typed.
-#include "client/cli/placement_options.h"
-
 #include <string>
 
+#include "client/cli/words.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,5 +1,3 @@
-#include "client/cli/tree_output.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>

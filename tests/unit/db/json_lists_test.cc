@@ -20,14 +20,14 @@ TEST(NumberListTest, ExtremesAreExact) {
   std::string text;
   AppendNumbers(signed_numbers, text);
   EXPECT_EQ(text, "[-9223372036854775808,-1,0,9223372036854775807]");
-  EXPECT_EQ(*ParseSigned(text), signed_numbers);
+  EXPECT_EQ(*ParseNumbers<int64_t>(text), signed_numbers);
   text.clear();
   AppendNumbers(unsigned_numbers, text);
-  EXPECT_EQ(*ParseUnsigned(text), unsigned_numbers);
+  EXPECT_EQ(*ParseNumbers<uint64_t>(text), unsigned_numbers);
   text.clear();
   AppendNumbers(std::vector<int64_t>(), text);
   EXPECT_EQ(text, "[]");
-  EXPECT_TRUE(ParseSigned(text)->empty());
+  EXPECT_TRUE(ParseNumbers<int64_t>(text)->empty());
 }
 
 TEST(NumberListTest, GuidsAsEveryoneWritesThem) {
@@ -54,9 +54,9 @@ TEST(NumberListTest, WrongTextIsRefusedWithItsPosition) {
   for (const char* text : {"", "[", "[1", "[1,", "[1,]", "[,1]", "1", "[1]x", "[1 ]", "[1.5]",
                            "[9223372036854775808]", "[[1]]", "[\"1\"]"}) {
     SCOPED_TRACE(text);
-    EXPECT_STATUS(ParseSigned(text).status(), absl::StatusCode::kDataLoss, "position");
+    EXPECT_STATUS(ParseNumbers<int64_t>(text).status(), absl::StatusCode::kDataLoss, "position");
   }
-  EXPECT_FALSE(ParseUnsigned("[-1]").ok());
+  EXPECT_FALSE(ParseNumbers<uint64_t>("[-1]").ok());
   EXPECT_FALSE(ParseGuids("[\"2c9\"]").ok());
   EXPECT_FALSE(ParseGuids("[0002c9030010a001]").ok());
   TreeRecord tree;
@@ -84,9 +84,9 @@ TEST(NumberListTest, MutatedTextIsReadExactlyOrRefused) {
       }
     }
     std::string again;
-    if (auto numbers = ParseSigned(text); numbers.ok()) {
+    if (auto numbers = ParseNumbers<int64_t>(text); numbers.ok()) {
       AppendNumbers(*numbers, again);
-      EXPECT_EQ(ParseSigned(again).value(), *numbers);
+      EXPECT_EQ(ParseNumbers<int64_t>(again).value(), *numbers);
     }
     if (auto guids = ParseGuids(text); guids.ok()) {
       again.clear();

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "db/sqlite_connection.h"
-#include "db/sqlite_schema.h"
+#include "db/sqlite_tables.h"
 #include "tests/support/tier.h"
 #include "tests/unit/db/raw_database.h"
 #include "tests/unit/db/store_records.h"

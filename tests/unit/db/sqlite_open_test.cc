@@ -11,7 +11,7 @@
 #include <set>
 
 #include "db/sqlite_connection.h"
-#include "db/sqlite_schema.h"
+#include "db/sqlite_tables.h"
 #include "tests/support/tier.h"
 #include "tests/unit/db/raw_database.h"
 #include "tests/unit/db/store_records.h"

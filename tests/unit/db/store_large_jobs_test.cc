@@ -13,8 +13,7 @@
 #include <vector>
 
 #include "db/sqlite_connection.h"
-#include "db/sqlite_jobs.h"
-#include "db/sqlite_schema.h"
+#include "db/sqlite_tables.h"
 #include "tests/support/tier.h"
 #include "tests/unit/db/raw_database.h"
 #include "tests/unit/db/store_records.h"

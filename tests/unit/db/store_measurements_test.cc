@@ -9,9 +9,9 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "db/record_check.h"
-#include "db/refusals.h"
+#include "db/sqlite_tables.h"
 #include "tests/support/tier.h"
 #include "tests/unit/db/store_records.h"
 
@@ -288,11 +288,22 @@ struct Model {
     return last;
   }
 
+  absl::Status CheckOpen(HistoryResolution resolution, int64_t slot) const {
+    const int64_t closed = Closed(resolution);
+    if (slot > closed) return absl::OkStatus();
+    return absl::AlreadyExistsError(absl::StrCat(
+        "history slot ", slot, " of resolution ", static_cast<int>(resolution),
+        " may be closed already, as ", closed, " is: go on from the highest that was ever used"));
+  }
+
   // There is one link, and its id is 1.
   absl::Status Check(const PutCounters& put) const {
     RETURN_IF_ERROR(CheckShape(put));
     for (const LinkLoadRecord& load : put.loads) {
-      if (load.link != 1) return NoSuchLinkId(load.link);
+      if (load.link != 1) {
+        return absl::NotFoundError(
+            absl::StrCat("link ", load.link, " is in no inventory: take ids that LinkIds gave"));
+      }
     }
     for (const HistoryPart& part : put.history) {
       for (const HistoryRow& row : part.rows) {
@@ -300,15 +311,15 @@ struct Model {
             put.counters.begin(), put.counters.end(),
             [&](const auto& port) { return port.node == row.node && port.port == row.port; });
         if (!is_added && !ports.contains({row.node, row.port})) {
-          return NoCounters(row.node, row.port);
+          return absl::NotFoundError(
+              absl::StrCat(PortName(row.node, row.port),
+                           " was never counted: put its counters with its history"));
         }
       }
-      const int64_t closed = Closed(part.resolution);
-      if (part.slot <= closed) return SlotClosed(part.resolution, part.slot, closed);
+      RETURN_IF_ERROR(CheckOpen(part.resolution, part.slot));
     }
     for (const HistorySlot& slot : put.closed) {
-      const int64_t closed = Closed(slot.resolution);
-      if (slot.slot <= closed) return SlotClosed(slot.resolution, slot.slot, closed);
+      RETURN_IF_ERROR(CheckOpen(slot.resolution, slot.slot));
     }
     return absl::OkStatus();
   }

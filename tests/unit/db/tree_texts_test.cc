@@ -1,5 +1,3 @@
-#include "db/tree_texts.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "db/json_lists.h"
 #include "tests/support/tier.h"
 #include "tests/unit/db/store_records.h"
 

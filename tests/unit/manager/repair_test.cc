@@ -6,7 +6,7 @@
 #include <semaphore>
 #include <thread>
 
-#include "db/tree_texts.h"
+#include "db/json_lists.h"
 #include "tests/unit/manager/manager_fixture.h"
 #include "tests/unit/manager/standing_trees.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "daemon/base/fingerprint.h"
-#include "db/tree_texts.h"
+#include "db/json_lists.h"
 
 namespace coppice::tree_request_test {
 namespace {

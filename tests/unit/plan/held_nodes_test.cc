@@ -1,11 +1,10 @@
 // The text behind coppice-plan --held: who holds which nodes, and that no text at all does worse
 // than an error that names file and line.
-#include "daemon/plan/held_nodes.h"
-
 #include <random>
 #include <string>
 #include <vector>
 
+#include "daemon/plan/offline_daemon.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fabrics.h"

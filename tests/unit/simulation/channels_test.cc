@@ -109,29 +109,5 @@ TEST(Channels, FirstInFirstOutAndNeverIdleWhileSomebodyWaits) {
   }
 }
 
-TEST(EventQueue, GivesEventsInOrderWhateverTheyCameIn) {
-  RandomStream random(TestSeed(), 1);
-  EventQueue queue;
-  std::vector<Event> events;
-  for (uint32_t i = 0; i < 5000; ++i) {
-    Event event{.at_us = std::floor(random.Uniform() * 50), .node = i % 70, .packet = i / 70};
-    event.down = random.Uniform() < 0.5;
-    events.push_back(event);
-    queue.Add(event);
-  }
-  std::sort(events.begin(), events.end());
-  for (size_t i = 0; i < events.size(); ++i) {
-    ASSERT_FALSE(queue.empty());
-    EXPECT_FALSE(queue.first() < events[i] || events[i] < queue.first());
-    if (i % 3 == 0) {  // moves to the end instead
-      Event later = queue.first();
-      later.at_us += 100;
-      queue.ReplaceFirst(later);
-    } else {
-      queue.RemoveFirst();
-    }
-  }
-}
-
 }  // namespace
 }  // namespace coppice::channels_test

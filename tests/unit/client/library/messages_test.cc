@@ -10,7 +10,6 @@
 #include <set>
 #include <vector>
 
-#include "client/library/wire.h"
 #include "coppice/v1/jobs.pb.h"
 #include "coppice/v1/local.pb.h"
 #include "coppice/v1/mapping.pb.h"
