@@ -3,6 +3,7 @@
 #ifndef COPPICE_DAEMON_MANAGER_FABRIC_VIEW_H_
 #define COPPICE_DAEMON_MANAGER_FABRIC_VIEW_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,8 +12,6 @@
 #include "absl/time/time.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/fabric/subnet_port.h"
-#include "daemon/manager/activity.h"
-#include "daemon/manager/sweep/down_links.h"
 #include "daemon/manager/sweep/unseen.h"
 #include "daemon/tree/calibration/calibration.h"
 
@@ -68,6 +67,34 @@ struct CalibrationView {
   std::vector<LatencySample> samples;
   Calibration fit;
   bool applied = false;
+};
+
+// Trees since the daemon started.
+struct TreeTotals {
+  uint64_t granted = 0;
+  uint64_t released = 0;  // by their job, or with it
+  uint64_t refused = 0;   // for want of entries
+  uint64_t repaired = 0;  // planned anew
+  uint64_t revoked = 0;
+};
+
+// A switch that kept a type II tree away.
+struct RefusedSwitch {
+  Guid guid;
+  uint32_t entries_total = 0;
+};
+
+// A link that was up since the daemon's start and is not any more.
+struct DownLink {
+  struct End {
+    Guid node;
+    uint8_t port = 0;
+    std::string name = {};  // description of the switch, name of the host
+    bool is_switch = false;
+  };
+  std::array<End, 2> ends;  // in order of GUID and port
+  std::string rate;         // "4xHDR", when it was up
+  absl::Time since;
 };
 
 struct DaemonCounts {

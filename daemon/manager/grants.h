@@ -76,6 +76,67 @@ class Grants {
   Jobs* const jobs_;
 };
 
+// The use case of batches: many communicators of one job planned together and granted in one step.
+//
+//   check, list ranks --> begin --> draft, unlocked --> reserve all --> ChangeTrees --> tables
+//                           |          ^    |               |            durable          |
+//                         error        |  error, cancelled  stale: plan again           answer
+//                                      +--------------------+  (Grants::kMaxAttempts, then ABORTED)
+//
+// Why nothing leaks and nothing is there by half: the store applies ChangeTrees whole or not at
+// all, and until it answers the batch's entries are reserved, as those of a single tree are
+// (grants.h).
+//
+// A batch is named by its request_id; its trees' names say which batch and communicator they are
+// of, so the trees alone tell a later run of the daemon what the batch was granted.
+
+// Thread-safe.
+class BatchGrants {
+ public:
+  using View = std::shared_ptr<const BatchView>;
+  using Done = Callback<View>;
+
+  BatchGrants(StoreCalls* calls, const Clock* clock, Tables* tables, LiveOptions options,
+              Jobs* jobs);
+
+  // As Manager::BatchCreateTrees.
+  void Create(CreateBatchArgs args, const BatchWatch& watch, Done done);
+
+ private:
+  // A batch that holds its entries and is on its way to the store.
+  struct Reserved {
+    std::shared_ptr<Job> job;
+    std::string request_id;
+    uint32_t communicators = 0;                       // as many are in flight for the job
+    std::vector<std::shared_ptr<GrantedTree>> trees;  // with ids
+    std::shared_ptr<BatchView> view;                  // without views of trees
+  };
+
+  // As NamedRequests has it: true with the whole batch in flight for the job.
+  bool Begin(Job& job, const CreateBatchArgs& args, uint64_t fingerprint, Done& done);
+  std::shared_ptr<const BatchView> Recall(const Job& job, const CreateBatchArgs& args) const;
+  void Advise(const std::shared_ptr<Job>& job, const CreateBatchArgs& args, const BatchWatch& watch,
+              Done done);
+  // `basis` becomes what the draft stands on: all of it goes over bare links where the tables are
+  // behind and more communicators get trees so.
+  absl::StatusOr<BatchDraft> Draft(PlanBasis& basis, const Job& job, const CreateBatchArgs& args,
+                                   const BatchWatch& watch, std::vector<SwitchCapacity>& capacity);
+  absl::StatusOr<Reserved> PlanAndReserve(const std::shared_ptr<Job>& job,
+                                          const CreateBatchArgs& args, uint64_t fingerprint,
+                                          const BatchWatch& watch);
+  absl::StatusOr<bool> TryReserve(const Job& job, const PlanBasis& basis, const Actor& actor,
+                                  BatchDraft& draft);
+  void OnGranted(const Reserved& reserved, const absl::Status& status, Done done);
+  void Fail(Job& job, const std::string& request_id, uint32_t communicators,
+            const absl::Status& status, Done done);
+
+  StoreCalls* const calls_;
+  const Clock* const clock_;
+  Tables* const tables_;
+  const LiveOptions options_;
+  Jobs* const jobs_;
+};
+
 }  // namespace coppice
 
 #endif  // COPPICE_DAEMON_MANAGER_GRANTS_H_

@@ -10,7 +10,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/manager/named_requests.h"
-#include "daemon/manager/tree_request.h"
+#include "daemon/manager/requests.h"
 
 namespace coppice {
 namespace {

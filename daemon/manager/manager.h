@@ -29,10 +29,10 @@
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/fabric/subnet_port.h"
-#include "daemon/manager/deed_log.h"
 #include "daemon/manager/fabric_view.h"
 #include "daemon/manager/options.h"
 #include "daemon/manager/requests.h"
+#include "daemon/manager/store_calls.h"
 #include "daemon/tree/cost_profile.h"
 #include "db/store.h"
 

@@ -17,7 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "daemon/manager/inventory.h"
-#include "daemon/manager/load/direction_states.h"
+#include "daemon/manager/load/channel_states.h"
 #include "daemon/manager/sweep/schedule.h"
 #include "daemon/placement/placement_request.h"
 #include "daemon/tree/cost_profile.h"

@@ -16,7 +16,7 @@
 #include "daemon/manager/entry_ledger.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/tree_draft.h"
-#include "daemon/manager/tree_standing.h"
+#include "daemon/manager/tree_record.h"
 
 namespace coppice {
 

@@ -18,8 +18,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
-#include "daemon/manager/activity.h"
 #include "daemon/manager/change_feed.h"
 #include "daemon/manager/entry_ledger.h"
 #include "daemon/manager/fabric_view.h"
@@ -27,8 +27,43 @@
 #include "daemon/manager/promised_load.h"
 #include "daemon/manager/quota_ledger.h"
 #include "daemon/manager/requests.h"
+#include "db/store.h"
 
 namespace coppice {
+
+// What happened since the last look, in numbers: trees come and go thousands of times a second, and
+// the trees table is their record; one event each would only wear the disk. So grants, releases and
+// refusals are counted and written as a few events per period.
+
+// Not thread-safe; the manager's lock guards it.
+class Activity {
+ public:
+  void Granted(uint64_t trees = 1) { now_.granted += trees; }
+  void Released(uint64_t trees) { now_.released += trees; }
+  // A type II tree was refused because of these.
+  void Refused(absl::Span<const RefusedSwitch> switches);
+  // Have events of their own.
+  void Repaired() { ++now_.repaired; }
+  void Revoked() { ++now_.revoked; }
+
+  // The events of the period that ends at `now`, and starts the next: one "trees.changed", one
+  // "entries.exhausted" for each of the first switches that refused. Nothing happened: none.
+  std::vector<EventRecord> Take(absl::Time now);
+
+  const TreeTotals& totals() const { return now_; }
+
+ private:
+  // Most switches that one period names; the rest is a number.
+  static constexpr size_t kMaxSwitches = 32;
+  struct Refusals {
+    uint32_t entries_total = 0;
+    uint64_t count = 0;
+  };
+
+  TreeTotals now_;
+  TreeTotals before_;  // at the start of the period
+  absl::btree_map<Guid, Refusals> by_switch_;
+};
 
 // The jobs in memory: those that are active, by id, with what the manager must know of each beyond
 // its record. A job leaves the table when the store has ended it; from then on the store alone

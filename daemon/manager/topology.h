@@ -31,7 +31,6 @@
 #include "daemon/manager/load/load_keeper.h"
 #include "daemon/manager/promised_load.h"
 #include "daemon/manager/store_calls.h"
-#include "daemon/manager/sweep/down_links.h"
 #include "daemon/manager/sweep/fabric_events.h"
 #include "daemon/manager/tables.h"
 

@@ -11,8 +11,11 @@
 #ifndef COPPICE_DAEMON_MANAGER_LOAD_CHANNEL_STATES_H_
 #define COPPICE_DAEMON_MANAGER_LOAD_CHANNEL_STATES_H_
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,10 +25,175 @@
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/manager/fabric_view.h"
-#include "daemon/manager/load/direction_states.h"
+#include "daemon/manager/load/port_rates.h"
 #include "db/store.h"
 
 namespace coppice {
+
+// What is known of each channel of one fabric, and how it is carried over to the next fabric: by
+// the two ends of its link, node GUID and port. What has another end is another link.
+
+// A mean that forgets: what was measured a time t ago weighs e^(-t/T).
+//
+//     mean = sum over intervals of rate * w / sum of w,   w = e^(-age of its end / T) -
+//                                                             e^(-age of its begin / T)
+//
+// Exact for intervals of any length, and from the first one on: it is never drawn towards an
+// arbitrary start. Time in which nothing was measured lets what is known fade, not change.
+
+class MovingAverage {
+ public:
+  // `rate` held for so many seconds, up to now. Both at least 0; the constant is above 0.
+  void Add(double rate, double seconds, double constant_seconds) {
+    const double kept = std::exp(-seconds / constant_seconds);
+    sum_ = sum_ * kept + rate * (1 - kept);
+    weight_ = weight_ * kept + (1 - kept);
+  }
+  // Nothing is known of so many seconds.
+  void Skip(double seconds, double constant_seconds) {
+    const double kept = std::exp(-seconds / constant_seconds);
+    sum_ *= kept;
+    weight_ *= kept;
+  }
+  bool empty() const { return weight_ <= kMinWeight; }
+  double value() const { return empty() ? 0 : std::max(sum_ / weight_, 0.0); }
+
+ private:
+  // Below it the quotient of what has faded is noise.
+  static constexpr double kMinWeight = 1e-12;
+  double sum_ = 0, weight_ = 0;
+};
+
+// What the daemon says of a link's load, and what decides it. Plain structs.
+
+struct LoadOptions {
+  // What was measured so long ago weighs 1/e of what is measured now.
+  absl::Duration time_constant = absl::Seconds(60);
+  // Symbol errors, receive errors and discards of a link, per minute, from which on they are told.
+  double error_threshold = 10;
+};
+
+// Load that was measured counts so long without another measurement; longer if readings are rarer.
+inline constexpr absl::Duration kLoadLife = absl::Minutes(5);
+
+// Of one direction, in shares of the capacity.
+struct DirectionMeasure {
+  double average = 0;  // measured, moving average; 0 if it is too old
+  double peak = 0;     // highest between two readings, since it was first read
+  absl::Time peaked = absl::InfinitePast();  // when that was
+  absl::Time read = absl::InfinitePast();    // newest measurement; InfinitePast: none
+  double promised = 0;                       // by granted trees
+  // How well what the newest two readings moved is known. At least: a count was reset or came to
+  // its end in between, and the load is at least what was counted. Unknown: there are no two, or a
+  // count of 32 bits stands at its end and the average is what it was when it was `read`.
+  Certainty certainty = Certainty::kUnknown;
+};
+
+struct LinkMeasure {
+  DirectionMeasure ab, ba;
+};
+
+// The load of one channel over time: moving average and peak of what was measured between readings.
+// Knows no ports and no other channels.
+
+class ChannelLoad {
+ public:
+  // What an earlier daemon measured, up to `until` by the monotonic clock: the average counts until
+  // the first measurement here, or until it is too old; the peak stays.
+  void Restore(const LinkLoadRecord& record, absl::Duration until);
+
+  // `bytes` went over it in `length`, which ends at `now` by the monotonic and at `wall` by the
+  // wall clock. `capacity` in bytes a second; 0, unknown: the load is 0. A lower bound counts where
+  // it raises the average; what is unknown lets it fade. While a count stands at its end the
+  // average stays as it is, and read() with it: a port that nobody clears would pass for idle.
+  void Take(const Growth& bytes, absl::Duration length, double capacity, absl::Duration now,
+            absl::Time wall, absl::Duration time_constant);
+
+  // Share of the capacity, 0..1, as of `now`: 0 if the newest measurement is too old.
+  double Average(double capacity, absl::Duration now) const;
+  double peak() const { return peak_; }
+  absl::Time peaked() const { return peaked_; }
+  absl::Time read() const { return read_; }
+  // Of the newest Take.
+  Certainty certainty() const { return certainty_; }
+
+ private:
+  MovingAverage average_;    // bytes a second
+  double restored_ = -1;     // share; below 0: none, or superseded
+  absl::Duration measured_;  // end of the newest measurement, monotonic
+  absl::Duration life_ = kLoadLife;
+  double peak_ = 0;
+  absl::Time peaked_ = absl::InfinitePast(), read_ = absl::InfinitePast();
+  Certainty certainty_ = Certainty::kUnknown;
+};
+
+// What one port moved in the minute or the hour that is under way, until the slot is closed.
+
+struct HistorySums {
+  absl::Duration length;  // of which the data are known
+  uint64_t sent_bytes = 0, received_bytes = 0;
+  uint64_t peak_sent = 0, peak_received = 0;  // bytes a second
+  uint64_t errors = 0;
+
+  // Counts only what is known of both directions.
+  void Add(const PortInterval& interval) {
+    errors += interval.all_errors();
+    if (interval.sent_bytes.certainty == Certainty::kUnknown ||
+        interval.received_bytes.certainty == Certainty::kUnknown) {
+      return;
+    }
+    length += interval.length;
+    sent_bytes += interval.sent_bytes.count;
+    received_bytes += interval.received_bytes.count;
+    peak_sent = std::max(peak_sent, static_cast<uint64_t>(interval.sent_rate() + 0.5));
+    peak_received = std::max(peak_received, static_cast<uint64_t>(interval.received_rate() + 0.5));
+  }
+
+  // Without a row, readers take it that nothing moved in the whole slot.
+  bool NeedsRow(absl::Duration slot_length) const {
+    return sent_bytes > 0 || received_bytes > 0 || errors > 0 || length < 0.9 * slot_length;
+  }
+  HistoryRow Row(Guid node, uint8_t port) const {
+    return {node, port, length, sent_bytes, received_bytes, peak_sent, peak_received, errors};
+  }
+};
+
+// Of a channel, and of the switch port that it leaves, if it leaves one.
+struct DirectionState {
+  bool has_reading = false;  // and so all up to `hour`; false for good if no switch is there
+  CounterReading reading;    // the newest, which the next is compared with
+  absl::Time read;           // its time by the wall clock
+  double sent_rate = 0, received_rate = 0;  // bytes a second before it
+  PortInterval interval;                    // that it ended
+  uint64_t sweep = 0;                       // in which that was; 0: none
+  bool counters_changed = false;            // since they were last written
+  bool stop_is_told = false;                // that a count of data stands at its end
+  HistorySums minute, hour;
+  ChannelLoad load;
+  double written_average = 0, written_peak = 0;
+  absl::Time written = absl::InfinitePast();
+};
+
+// Node GUID and port at which the channel begins.
+std::pair<Guid, PortNum> BeginOf(const Fabric& fabric, ChannelIndex channel);
+
+// What it can carry; 0: unknown.
+inline double BytesPerSecond(const Fabric& fabric, ChannelIndex channel) {
+  return static_cast<double>(fabric.capacity_gbps(channel)) * 1e9 / 8;
+}
+
+// Whether it begins at the end that the store calls b.
+bool FromB(const Fabric& fabric, ChannelIndex channel);
+
+// The same direction of the same link in another fabric; nullopt: it is not there, or has no end
+// at a switch.
+std::optional<ChannelIndex> FindSame(const Fabric& from, ChannelIndex channel, const Fabric& in);
+
+// Of `to`'s channels: those that `from` had, too, are moved. O(channels).
+std::vector<DirectionState> CarryOver(const Fabric& from, std::vector<DirectionState> states,
+                                      const Fabric& to);
+
+PortCounterRecord RecordOf(Guid node, const DirectionState& state);
 
 class ChannelStates {
  public:

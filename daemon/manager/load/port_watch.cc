@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/manager/event_kinds.h"
-#include "daemon/manager/load/direction_states.h"
+#include "daemon/manager/load/channel_states.h"
 #include "db/store.h"
 
 namespace coppice {

@@ -24,9 +24,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/base/clock.h"
-#include "daemon/manager/deed_log.h"
 #include "daemon/manager/mapping/memory_budget.h"
 #include "daemon/manager/quota_ledger.h"
+#include "daemon/manager/store_calls.h"
 #include "daemon/mapping/pattern.h"
 #include "db/store.h"
 

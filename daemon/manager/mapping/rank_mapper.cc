@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/distances/measured_places.h"
+#include "daemon/manager/distances/distance_listing.h"
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search_bytes.h"

@@ -11,7 +11,7 @@
 #include "daemon/manager/event_kinds.h"
 #include "daemon/manager/placement/placement_view.h"
 #include "daemon/manager/placement/placements.h"
-#include "daemon/manager/tree_request.h"
+#include "daemon/manager/requests.h"
 #include "proto/text/node_list.h"
 
 namespace coppice {

@@ -44,7 +44,6 @@
 #include "daemon/manager/options.h"
 #include "daemon/manager/placement/node_holds.h"
 #include "daemon/manager/placement/placement_snapshot.h"
-#include "daemon/manager/placement/placement_task.h"
 #include "daemon/manager/placement/placement_view.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/store_calls.h"

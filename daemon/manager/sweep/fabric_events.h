@@ -14,15 +14,18 @@
 #ifndef COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
 #define COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "daemon/fabric/fabric.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/manager/fabric_view.h"
 #include "db/store.h"
@@ -99,6 +102,24 @@ class CableDamper {
   static void Move(End& end, State state, absl::Duration now);
 
   std::map<std::pair<Guid, PortNum>, End> ends_;
+};
+
+// Links that were up since the daemon's start and are not any more: what an administrator has to
+// look at. One leaves the list when it is up again, or when either of its ports has another cable.
+
+// Thread-safe.
+class DownLinks final {
+ public:
+  static constexpr size_t kMax = 1024;  // that are kept; the newest go when there are more
+
+  // One fabric came after another at `when`. O(links log links).
+  void Compare(const Fabric& before, const Fabric& now, absl::Time when);
+  // By ends.
+  std::vector<DownLink> All() const;
+
+ private:
+  mutable std::mutex mu_;
+  std::vector<DownLink> links_;  // by ends; guarded by mu_
 };
 
 }  // namespace coppice

@@ -1,5 +1,5 @@
 // Old events and jobs: by number at once, by age only under a clock that goes evenly.
-#include "daemon/manager/pruning.h"
+#include "daemon/manager/housekeeping.h"
 
 #include <gtest/gtest.h>
 

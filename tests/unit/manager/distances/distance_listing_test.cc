@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/fabric/endpoint_names.h"
-#include "daemon/manager/distances/measured_places.h"
 #include "tests/support/fabrics.h"
 #include "tests/unit/manager/manager_fixture.h"
 

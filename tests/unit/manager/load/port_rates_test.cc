@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "daemon/manager/load/direction_states.h"
+#include "daemon/manager/load/channel_states.h"
 #include "daemon/manager/load/port_watch.h"
 #include "tests/support/tier.h"
 

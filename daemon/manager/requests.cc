@@ -1,4 +1,4 @@
-#include "daemon/manager/tree_request.h"
+#include "daemon/manager/requests.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,6 +10,7 @@
 #include "daemon/base/status_macros.h"
 
 namespace coppice {
+
 absl::Status CheckLength(absl::string_view field, absl::string_view text, size_t limit) {
   if (text.size() <= limit) return absl::OkStatus();
   return absl::InvalidArgumentError(

@@ -1,9 +1,11 @@
-#include "daemon/manager/pruning.h"
+#include "daemon/manager/housekeeping.h"
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "daemon/base/fair_level.h"
 #include "daemon/base/log.h"
 
@@ -101,6 +103,78 @@ void Pruning::Run(const Limits& events, const Limits& ended) {
   PruneSurplusOfJobs(ended.keep);
   Prune(calls_, prune_placements, "placements",
         RoundsOfPlacements(ended.keep, prune_placements.before));
+}
+
+namespace {
+
+constexpr char kDatabaseObject[] = "database";
+
+}  // namespace
+
+void StoreWatch::Look() {
+  const StoreStatistics statistics = calls_->store().Statistics();
+  const absl::Duration now = clock_->Monotonic();
+  if (fault_.empty() && statistics.fault.empty()) {
+    refused_before_ = statistics.refused;
+    return;
+  }
+  if (statistics.fault.empty()) {
+    const std::string what =
+        absl::StrCat("it is written to again; for ", absl::ToInt64Seconds(now - since_), " s ",
+                     statistics.refused - refused_before_, " changes were refused: ", fault_);
+    fault_.clear();
+    spdlog::info("{}: {}", kDatabaseObject, what);
+    return events_->Append("store.recovered", kDatabaseObject, what);
+  }
+  const bool is_new = fault_.empty();
+  fault_ = statistics.fault;
+  if (is_new) {
+    since_ = now;
+    spdlog::error("nothing is granted until this is mended: {}", fault_);
+  } else if (now - tried_ < kRetry) {
+    return;
+  }
+  tried_ = now;
+  events_->Append("store.failed", kDatabaseObject, fault_);
+}
+
+namespace {
+
+constexpr size_t kMaxDatabases = 16;  // an agent says what it likes
+
+}  // namespace
+
+void OtherDaemons::Hear(uint64_t database, absl::string_view from) {
+  if (database == 0 || own_ == 0 || database == own_) return;
+  const std::string name = absl::StrCat(absl::Hex(database, absl::kZeroPad16));
+  std::string words = absl::StrCat(
+      from, " was served by the daemon with database ", name, " before, this one has ",
+      absl::Hex(own_, absl::kZeroPad16),
+      ": if both run on this subnet they give away the same entries; stop one of them");
+  const absl::Duration now = clock_->Monotonic();
+  {
+    std::lock_guard lock(mu_);
+    std::erase_if(signs_, [&](const auto& sign) { return now - sign.second.heard > kKept; });
+    const auto known = signs_.find(database);
+    if (known != signs_.end()) {
+      known->second = {std::move(words), now};
+      return;
+    }
+    if (signs_.size() >= kMaxDatabases) return;
+    signs_[database] = {words, now};
+  }
+  spdlog::warn("{}", words);
+  events_->Append("daemon.other", absl::StrCat("database:", name), std::move(words));
+}
+
+std::vector<std::string> OtherDaemons::Signs() const {
+  std::vector<std::string> words;
+  const absl::Duration now = clock_->Monotonic();
+  std::lock_guard lock(mu_);
+  for (const auto& [database, sign] : signs_) {
+    if (now - sign.heard <= kKept) words.push_back(sign.words);
+  }
+  return words;
 }
 
 }  // namespace coppice
