@@ -54,9 +54,7 @@ class Manager::Parts {
         grants(&calls, clock, &tables, options, &jobs),
         batches(&calls, clock, &tables, options, &jobs),
         repair(&calls, &events, clock, &tables),
-        replanning(clock, &tables, &repair),
-        members(&events, clock, &tables),
-        rounds(port, &tables, &topology, &members, &repair, &replanning, &events, clock,
+        rounds(port, &tables, &topology, &repair, &events, clock,
                [this](CounterSweep sweep) { return TakeCounters(sweep); }),
         store_watch(&calls, &events, clock),
         background({[this] { return clock->Monotonic(); },
@@ -162,8 +160,6 @@ class Manager::Parts {
   Grants grants;
   BatchGrants batches;
   Repair repair;
-  Replanning replanning;
-  LostMembers members;
   Rounds rounds;
   StoreWatch store_watch;  // of the background's thread
   Background background;

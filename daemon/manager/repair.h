@@ -24,6 +24,14 @@
 // that cannot be planned anew for want of what may be hidden is kept, and said to be broken; one
 // with a member that is gone for certain is not. That time begins with the verdict, not with what
 // is written: a store that fails, or others that are always quicker, keep nobody longer.
+//
+// Trees that were mended in haste get a second plan once there is time for it. A repair takes what
+// it can get while the forwarding tables are behind the links, or without a cable that is back a
+// minute later; without this the tree keeps that plan for as long as it lives.
+//
+//   tables settled on a fabric that was not looked at yet
+//     --> each tree that is not as it was granted: what it takes now against a fresh plan
+//     --> more than 5 % sooner: the fresh one is its next revision, else it stays
 #ifndef COPPICE_DAEMON_MANAGER_REPAIR_H_
 #define COPPICE_DAEMON_MANAGER_REPAIR_H_
 
@@ -65,9 +73,15 @@ class Repair {
   // From now until the first patience that is not at its end yet is; infinite: there is none.
   absl::Duration PatienceLeft();
 
- private:
-  friend class Replanning;  // has its plans carried out here
+  static constexpr double kWorthIt = 1.05;  // as soon, of the time that a tree takes now
+  // A run stops after so long, so that nothing that has broken meanwhile waits; the rest is next.
+  static constexpr absl::Duration kLongestReplanning = absl::Milliseconds(200);
+  // Plans again what was mended in haste, one tree after the other, so that none counts on entries
+  // that another has not left yet. Returns when what is worth it is durable. Nothing to do: O(1).
+  void Replan();
 
+ private:
+  using Fate = RepairPlan::Fate;
   enum class Outcome : uint8_t { kDone, kAgain, kFailed };
   // What one round judges, as of one instant.
   struct Round {
@@ -92,6 +106,12 @@ class Repair {
   void Announce(const Round& round, const RepairPlan& plan);
   void AnnounceOne(const Round& round, absl::string_view kind, absl::string_view what,
                    const std::vector<std::string>& trees);
+  // With higher ids than `after`, by id: those that are not as they were granted.
+  std::vector<RepairCase> Replannable(TreeId after, const FabricView& view) const;
+  // The words for it if the tree was planned again.
+  std::optional<std::string> Improve(const Round& round, RepairCase tree);
+  // What the tree takes on the basis of a plan for its job; nullopt: it cannot be told.
+  std::optional<double> PresentUs(const RepairCase& tree);
 
   StoreCalls* const calls_;
   EventLog* const events_;
@@ -109,43 +129,7 @@ class Repair {
   Snapshot survivors_;  // of the view under judgement, with shortest paths for routes
   absl::flat_hash_map<TreeId, Patience> patience_;  // of the trees that are kept
   bool swept_ = false;
-};
-
-// Trees that were mended in haste get a second plan once there is time for it. A repair takes what
-// it can get while the forwarding tables are behind the links, or without a cable that is back a
-// minute later; without this the tree keeps that plan for as long as it lives.
-//
-//   tables settled on a fabric that was not looked at yet
-//     --> each tree that is not as it was granted: what it takes now against a fresh plan
-//     --> more than 5 % sooner: the fresh one is its next revision, else it stays
-//
-// Entries, store and watchers see what they see of a repair (repair.h), which carries it out. One
-// tree after the other, so that none counts on entries that another has not left yet.
-
-// One call at a time, from the thread that sweeps.
-class Replanning {
- public:
-  static constexpr double kWorthIt = 1.05;  // as soon, of the time that a tree takes now
-  // A run stops after so long, so that nothing that has broken meanwhile waits; the rest is next.
-  static constexpr absl::Duration kLongest = absl::Milliseconds(200);
-
-  Replanning(const Clock* clock, Tables* tables, Repair* repair)
-      : clock_(clock), tables_(tables), repair_(repair) {}
-
-  // Returns when what is worth it is durable. Nothing to do: O(1).
-  void Run();
-
- private:
-  std::vector<RepairCase> Candidates(TreeId after, const FabricView& view) const;
-  // The words for it if the tree was planned again.
-  std::optional<std::string> Improve(const Repair::Round& round, RepairCase tree);
-  // What the tree takes on the basis of a plan for its job; nullopt: it cannot be told.
-  std::optional<double> PresentUs(const RepairCase& tree);
-
-  const Clock* const clock_;
-  Tables* const tables_;
-  Repair* const repair_;
-  std::shared_ptr<const Routes> looked_at_;  // the routes by which all trees were looked at
+  std::shared_ptr<const Routes> looked_at_;  // the routes by which all trees were planned again
   std::shared_ptr<const Routes> looking_at_;
   TreeId last_;  // looked at by these
 };

@@ -30,22 +30,17 @@ struct RepairCase {
 };
 
 struct RepairPlan {
-  struct Revised {
+  enum class Fate : uint8_t { kReplanned, kMoved, kRevoked, kKept };  // kKept: not revoked yet
+  struct Change {
+    Fate fate = Fate::kRevoked;
     std::shared_ptr<GrantedTree> tree;
-    std::shared_ptr<const TreeRecord> before, after;
-    TreePromise promise;
+    std::shared_ptr<const TreeRecord> before,
+        after;  // after: the next revision; null: there is none
     std::string reason;
+    TreePromise promise = {};  // of `after`, as is the next
     RouteKind route_kind = RouteKind::kShortestPath;
-    bool is_replanned = false;  // false: only the routes moved
   };
-  struct Revoked {
-    std::shared_ptr<GrantedTree> tree;
-    std::shared_ptr<const TreeRecord> before;
-    std::string reason;
-    bool is_kept = false;  // not revoked yet
-  };
-  std::vector<Revised> revised;
-  std::vector<Revoked> revoked;
+  std::vector<Change> changes;
   std::vector<EntryLedger::Claim> claims;  // what is taken beyond what these trees hold
 };
 

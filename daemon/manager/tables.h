@@ -237,6 +237,11 @@ struct Tables {
   LinkUseCounter counter;           // FindPromise's, as large as the fabric
   std::shared_ptr<const Routes> shortest_paths;  // ShortestPathsOf's (tree_draft.h); may be null
 
+  // Takes the lock; null before the first sweep.
+  std::shared_ptr<const FabricView> Published() const {
+    std::lock_guard lock(mu);
+    return view;
+  }
   // A granted tree, whose entries are its own already, into all other tables. Every tree comes in
   // here and goes out by RemoveTree.
   //

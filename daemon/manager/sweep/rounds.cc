@@ -4,6 +4,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,12 @@
 
 namespace coppice {
 namespace {
+
+// The port is not the one that was swept, or it does not answer any more; a full sweep chooses
+// again where the choice is free.
+bool NeedsFull(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) || absl::IsUnavailable(status);
+}
 
 constexpr size_t kMaxRanksNamed = 16;  // ranks in one event; the rest is a number
 
@@ -23,8 +30,8 @@ std::vector<uint32_t> LostRanks(const JobRecord& job, const FabricView& view, ab
     const Guid port = job.endpoints[rank];
     if (fabric.FindEndpoint(port)) continue;
     const absl::Duration since = HiddenSince(view.unseen, port);
-    if (since != absl::InfiniteDuration() && now - since < LostMembers::kPatience) {
-      left = std::min(left, since + LostMembers::kPatience - now);
+    if (since != absl::InfiniteDuration() && now - since < kUnseenPatience) {
+      left = std::min(left, since + kUnseenPatience - now);
       continue;
     }
     lost.push_back(rank);
@@ -66,13 +73,12 @@ std::string NameRanks(const JobRecord& job, const std::vector<uint32_t>& ranks,
 
 }  // namespace
 
-absl::Duration LostMembers::Update(const FabricView* before) {
+absl::Duration Rounds::UpdateMembers(const FabricView* before) {
+  const std::shared_ptr<const FabricView> view = tables_->Published();
   std::vector<std::shared_ptr<Job>> jobs;
-  std::shared_ptr<const FabricView> view;
   {
     std::lock_guard lock(tables_->mu);
     jobs = tables_->jobs.List(JobId(), tables_->jobs.size());
-    view = tables_->view;
   }
   absl::Duration left = absl::InfiniteDuration();
   if (view == nullptr) return left;
@@ -85,48 +91,26 @@ absl::Duration LostMembers::Update(const FabricView* before) {
       if (job->lost_ranks == lost) continue;
       was = std::exchange(job->lost_ranks, lost);
     }
-    Tell(*job, was, lost, before, *view);
+    const std::tuple<const char*, const char*, std::vector<uint32_t>> changes[] = {
+        {"job.member_lost", "lost ", Without(lost, was)},
+        {"job.member_back", "back: ", Without(was, lost)}};
+    for (const auto& [kind, word, ranks] : changes) {
+      if (ranks.empty()) continue;
+      events_->Append(
+          kind, absl::StrCat("job:", job->record->id.value()),
+          absl::StrCat(word, NameRanks(*job->record, ranks, *view, before), "; ", lost.size(),
+                       " of ", job->record->endpoints.size(), " ranks are lost now"));
+    }
   }
   return left;
 }
 
-void LostMembers::Tell(const Job& job, const std::vector<uint32_t>& was,
-                       const std::vector<uint32_t>& now, const FabricView* before,
-                       const FabricView& view) {
-  const std::string object = absl::StrCat("job:", job.record->id.value());
-  if (const std::vector<uint32_t> lost = Without(now, was); !lost.empty()) {
-    events_->Append(
-        "job.member_lost", object,
-        absl::StrCat("lost ", NameRanks(*job.record, lost, view, before), "; ", now.size(), " of ",
-                     job.record->endpoints.size(), " ranks are lost now"));
-  }
-  if (const std::vector<uint32_t> back = Without(was, now); !back.empty()) {
-    events_->Append(
-        "job.member_back", object,
-        absl::StrCat("back: ", NameRanks(*job.record, back, view, before), "; ", now.size(), " of ",
-                     job.record->endpoints.size(), " ranks are lost now"));
-  }
-}
-
-namespace {
-
-// The port is not the one that was swept, or it does not answer any more; a full sweep chooses
-// again where the choice is free.
-bool NeedsFull(const absl::Status& status) {
-  return absl::IsFailedPrecondition(status) || absl::IsUnavailable(status);
-}
-
-}  // namespace
-
-Rounds::Rounds(SubnetPort* port, Tables* tables, Topology* topology, LostMembers* members,
-               Repair* repair, Replanning* replanning, EventLog* events, const Clock* clock,
-               OnCounters on_counters)
+Rounds::Rounds(SubnetPort* port, Tables* tables, Topology* topology, Repair* repair,
+               EventLog* events, const Clock* clock, OnCounters on_counters)
     : port_(port),
       tables_(tables),
       topology_(topology),
-      members_(members),
       repair_(repair),
-      replanning_(replanning),
       events_(events),
       clock_(clock),
       on_counters_(std::move(on_counters)) {}
@@ -143,14 +127,14 @@ Sweeper::Duties Rounds::Duties() {
 
 Sweeper::FullSweep Rounds::Full(bool in_haste, absl::Duration light_period) {
   LookAhead(light_period);
-  const std::shared_ptr<const FabricView> before = Published();
+  const std::shared_ptr<const FabricView> before = tables_->Published();
   absl::StatusOr<Topology::Outcome> swept =
       topology_->Sweep(in_haste, [&] { LookAhead(light_period); });
   Sweeper::FullSweep result;
   if (swept.ok()) damper_.ReadAll();
-  if (swept.ok()) result.outcome.patience = members_->Update(before.get());
+  if (swept.ok()) result.outcome.patience = UpdateMembers(before.get());
   result.outcome.is_repaired = repair_->Run(swept.ok());
-  if (swept.ok()) replanning_->Run();
+  if (swept.ok()) repair_->Replan();
   topology_->EndFlapping();
   if (!swept.ok()) {
     result.view = swept.status();
@@ -178,7 +162,7 @@ bool Rounds::LookAhead(absl::Duration light_period) {
 
 bool Rounds::Mend() {
   const bool is_repaired = repair_->Run(/*swept=*/false);
-  replanning_->Run();
+  repair_->Replan();
   return is_repaired;
 }
 
@@ -197,11 +181,6 @@ Sweeper::OtherSweep Rounds::Light() {
           !is_mended};
 }
 
-std::shared_ptr<const FabricView> Rounds::Published() const {
-  std::lock_guard lock(tables_->mu);
-  return tables_->view;
-}
-
 // A link that is lost breaks trees; one that is new mends none, and waits for a full sweep.
 absl::StatusOr<LightSweepResult> Rounds::Look(bool& is_mended) {
   last_look_ = clock_->Monotonic();
@@ -209,13 +188,13 @@ absl::StatusOr<LightSweepResult> Rounds::Look(bool& is_mended) {
   has_failed_look_ = !light.ok();
   if (!light.ok()) return light;
   if (light->has_changed) spdlog::debug("a light sweep saw a change: {}", light->what);
-  const std::shared_ptr<const FabricView> before = Published();
+  const std::shared_ptr<const FabricView> before = tables_->Published();
   const absl::StatusOr<bool> dropped = topology_->DropLinks(light->links);
   if (!dropped.ok()) {
     spdlog::warn("links that are lost stay in the fabric: {}", dropped.status().ToString());
     is_mended = false;
   } else if (*dropped) {
-    members_->Update(before.get());
+    UpdateMembers(before.get());
     is_mended = repair_->Run(/*swept=*/false);
     if (const absl::Status kept = topology_->KeepDropped(*before); !kept.ok()) {
       spdlog::warn("when links were last seen is not kept: {}", kept.ToString());
@@ -225,7 +204,6 @@ absl::StatusOr<LightSweepResult> Rounds::Look(bool& is_mended) {
 }
 
 Sweeper::OtherSweep Rounds::Counters(absl::Duration light_period) {
-  if (!on_counters_) return {absl::UnimplementedError("nobody wants counters"), false, {}};
   const bool is_mended = LookAhead(light_period);
   absl::StatusOr<CounterSweep> read = port_->ReadCounters();
   if (!read.ok()) return {read.status(), false, {}, NeedsFull(read.status()) || !is_mended};

@@ -6,6 +6,10 @@
 //              members, repair
 //   counters:  read, hand on
 //
+// Lost members: after each full sweep every active job's ports are looked up in the published
+// fabric. What has gone is in the job's lost ranks, and told in an event; so is what has come back.
+// The job itself lives on: it ends by its owner or its lease.
+//
 // Says of each how it went; when they run: schedule.h, on which thread: sweeper.h. One call at a
 // time.
 #ifndef COPPICE_DAEMON_MANAGER_SWEEP_ROUNDS_H_
@@ -27,44 +31,14 @@
 
 namespace coppice {
 
-// Jobs whose members have lost their port: after each full sweep every active job's ports are
-// looked up in the published fabric. What has gone is in the job's lost ranks, and told in an
-// event; so is what has come back. A port that may only be hidden by a node that does not answer is
-// lost when it has been so for kPatience.
-//
-// The job itself lives on: it ends by its owner or its lease. What becomes of its trees: repair.h.
-
-// One call at a time.
-class LostMembers {
- public:
-  static constexpr absl::Duration kPatience = kUnseenPatience;
-
-  // The pointers outlive this.
-  LostMembers(EventLog* events, const Clock* clock, Tables* tables)
-      : events_(events), clock_(clock), tables_(tables) {}
-
-  // Looks at all jobs; `before` is the view before the published one and may be null: it gives the
-  // hosts that are gone their names. From now until the first member that may only be hidden is
-  // lost; infinite: none is. O(ranks of all jobs).
-  absl::Duration Update(const FabricView* before);
-
- private:
-  void Tell(const Job& job, const std::vector<uint32_t>& was, const std::vector<uint32_t>& now,
-            const FabricView* before, const FabricView& view);
-
-  EventLog* const events_;
-  const Clock* const clock_;
-  Tables* const tables_;
-};
-
 class Rounds {
  public:
   // Takes what one counter sweep read.
   using OnCounters = std::function<absl::Status(CounterSweep)>;
 
-  // The pointers outlive this. `on_counters` may be null: nobody wants them.
-  Rounds(SubnetPort* port, Tables* tables, Topology* topology, LostMembers* members, Repair* repair,
-         Replanning* replanning, EventLog* events, const Clock* clock, OnCounters on_counters);
+  // The pointers outlive this.
+  Rounds(SubnetPort* port, Tables* tables, Topology* topology, Repair* repair, EventLog* events,
+         const Clock* clock, OnCounters on_counters);
 
   // For Sweeper.
   Sweeper::Duties Duties();
@@ -77,7 +51,11 @@ class Rounds {
   bool LookAhead(absl::Duration light_period);
   // The light sweep, and what must be done about it at once. False: trees are left broken.
   absl::StatusOr<LightSweepResult> Look(bool& is_mended);
-  std::shared_ptr<const FabricView> Published() const;
+  // Looks at all jobs; `before` is the view before the published one and may be null: it gives the
+  // hosts that are gone their names. A port that may only be hidden by a node that does not answer
+  // is lost after kUnseenPatience: returns the time until the first is; infinite: there is none.
+  // O(ranks of all jobs).
+  absl::Duration UpdateMembers(const FabricView* before);
   bool Mend();
   Sweeper::OtherSweep Light();
   Sweeper::OtherSweep Counters(absl::Duration light_period);
@@ -87,9 +65,7 @@ class Rounds {
   SubnetPort* const port_;
   Tables* const tables_;
   Topology* const topology_;
-  LostMembers* const members_;
   Repair* const repair_;
-  Replanning* const replanning_;
   EventLog* const events_;
   const Clock* const clock_;
   const OnCounters on_counters_;

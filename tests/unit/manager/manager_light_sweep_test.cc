@@ -186,11 +186,9 @@ class LightRoundsTest : public ManagerTest {
   LoadKeeper load_{&store_, &tables_, options_->load};
   Topology topology_{&calls_, &events_, &port_, &clock_, &tables_, &load_, {}, 0};
   Repair repair_{&calls_, &events_, &clock_, &tables_};
-  Replanning replanning_{&clock_, &tables_, &repair_};
-  LostMembers members_{&events_, &clock_, &tables_};
-  Rounds rounds_{&port_,    &tables_, &topology_,
-                 &members_, &repair_, &replanning_,
-                 &events_,  &clock_,  [](CounterSweep) { return absl::OkStatus(); }};
+  Rounds rounds_{&port_, &tables_, &topology_, &repair_, &events_, &clock_, [](CounterSweep) {
+                   return absl::OkStatus();
+                 }};
   const Sweeper::Duties duties_ = rounds_.Duties();
 };
 
