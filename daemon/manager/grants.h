@@ -1,14 +1,19 @@
-// The use cases of trees: grant, advise, release.
+// The use cases of trees: grant one, or many communicators of one job planned together and granted
+// in one step, advise, release.
 //
-//   Create:  begin --> plan, unlocked --> reserve --> GrantTree durable --> table --> answer
-//              |         ^    |              |                |
-//            error       |  error      stale: plan again    failed: reservation undone, error
-//                        +-------------------+  (kMaxAttempts, then ABORTED)
+//   check --> begin --> plan, unlocked --> reserve all --> durable --> tables --> answer
+//               |          ^    |               |             |
+//             error        |  error, cancelled  stale:      failed: reservation undone, error
+//                          +--------------------+ plan again (kMaxAttempts, then ABORTED)
 //
 // Why nothing leaks when grants race with the end of their job: the store applies mutations in some
 // order and answers in that order. A grant before the end is entered in the table by its callback
 // and taken out by the end's; a grant after the end is refused by the store, and its callback gives
-// the reservation back.
+// the reservation back. Of a batch nothing is there by half: the store applies ChangeTrees whole or
+// not at all.
+//
+// A batch is named by its request_id; its trees' names say which batch and communicator they are
+// of, so the trees alone tell a later run of the daemon what the batch was granted.
 #ifndef COPPICE_DAEMON_MANAGER_GRANTS_H_
 #define COPPICE_DAEMON_MANAGER_GRANTS_H_
 
@@ -19,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "daemon/base/clock.h"
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/options.h"
@@ -35,100 +41,64 @@ class Grants {
   // Plans of one request before it is ABORTED. Each failed attempt means that another grant, or a
   // sweep, succeeded meanwhile.
   static constexpr int kMaxAttempts = 8;
+  using Batch = std::shared_ptr<const BatchView>;
 
-  Grants(StoreCalls* calls, const Clock* clock, Tables* tables, LiveOptions options, Jobs* jobs);
+  Grants(StoreCalls* calls, const Clock* clock, Tables* tables, LiveOptions options, Jobs* jobs)
+      : calls_(calls), clock_(clock), tables_(tables), options_(std::move(options)), jobs_(jobs) {}
 
   // Enters the trees of an earlier run. DATA_LOSS: a tree of a job that is not active.
   absl::Status Restore(std::vector<TreeRecord> trees, TreeId last);
 
-  void Create(CreateTreeArgs args, Callback<TreeView> done);
-  absl::StatusOr<TreeView> Advise(const CreateTreeArgs& args);
+  void CreateTree(CreateTreeArgs args, Callback<TreeView> done);
+  absl::StatusOr<TreeView> AdviseTree(const CreateTreeArgs& args);
+  void BatchCreateTrees(CreateBatchArgs args, const BatchWatch& watch, Callback<Batch> done);
   void Release(TreeId id, Callback<TreeId> done, const Actor& actor = {});
 
  private:
-  // A tree that holds its entries and is on its way to the store.
-  struct Reserved {
-    std::shared_ptr<Job> job;
-    std::shared_ptr<const TreeRecord> record;
-    RouteKind route_kind = RouteKind::kShortestPath;
-    TreePromise promise;
-  };
-
-  // As NamedRequests has it: true with one tree in flight for the job.
-  bool Begin(Job& job, const CreateTreeArgs& args, uint64_t fingerprint, Callback<TreeView>& done);
-  // `basis` becomes what the draft stands on: it goes over bare links where the tables are behind.
-  absl::StatusOr<TreeDraft> Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args,
-                                 DraftScratch& scratch);
-  absl::StatusOr<Reserved> PlanAndReserve(const std::shared_ptr<Job>& job,
-                                          const CreateTreeArgs& args, uint64_t fingerprint);
-  absl::StatusOr<bool> TryReserve(const Job& job, const PlanBasis& basis, const Actor& actor,
-                                  TreeDraft& draft);
-  void OnGranted(const Reserved& reserved, absl::Status status, Callback<TreeView> done);
-  void FailGrant(Job& job, const std::string& request_id, const absl::Status& status,
-                 Callback<TreeView> done);
-  void OnReleased(GrantedTree& tree, const absl::Status& status);
-
-  ScratchPool scratches_;
-  StoreCalls* const calls_;
-  const Clock* const clock_;
-  Tables* const tables_;
-  const LiveOptions options_;
-  Jobs* const jobs_;
-};
-
-// The use case of batches: many communicators of one job planned together and granted in one step.
-//
-//   check, list ranks --> begin --> draft, unlocked --> reserve all --> ChangeTrees --> tables
-//                           |          ^    |               |            durable          |
-//                         error        |  error, cancelled  stale: plan again           answer
-//                                      +--------------------+  (Grants::kMaxAttempts, then ABORTED)
-//
-// Why nothing leaks and nothing is there by half: the store applies ChangeTrees whole or not at
-// all, and until it answers the batch's entries are reserved, as those of a single tree are
-// (grants.h).
-//
-// A batch is named by its request_id; its trees' names say which batch and communicator they are
-// of, so the trees alone tell a later run of the daemon what the batch was granted.
-
-// Thread-safe.
-class BatchGrants {
- public:
-  using View = std::shared_ptr<const BatchView>;
-  using Done = Callback<View>;
-
-  BatchGrants(StoreCalls* calls, const Clock* clock, Tables* tables, LiveOptions options,
-              Jobs* jobs);
-
-  // As Manager::BatchCreateTrees.
-  void Create(CreateBatchArgs args, const BatchWatch& watch, Done done);
-
- private:
-  // A batch that holds its entries and is on its way to the store.
-  struct Reserved {
+  // What is under way for a job: its name, and how many trees count as in flight for it.
+  struct Begun {
     std::shared_ptr<Job> job;
     std::string request_id;
-    uint32_t communicators = 0;                       // as many are in flight for the job
-    std::vector<std::shared_ptr<GrantedTree>> trees;  // with ids
-    std::shared_ptr<BatchView> view;                  // without views of trees
+    uint32_t wanted = 0;
+  };
+  // Trees with ids that hold their entries and are on their way to the store.
+  using Reserved = std::vector<std::shared_ptr<GrantedTree>>;
+  struct ReservedBatch {
+    Reserved trees;
+    std::shared_ptr<BatchView> view;  // without views of trees
   };
 
-  // As NamedRequests has it: true with the whole batch in flight for the job.
-  bool Begin(Job& job, const CreateBatchArgs& args, uint64_t fingerprint, Done& done);
-  std::shared_ptr<const BatchView> Recall(const Job& job, const CreateBatchArgs& args) const;
-  void Advise(const std::shared_ptr<Job>& job, const CreateBatchArgs& args, const BatchWatch& watch,
-              Done done);
-  // `basis` becomes what the draft stands on: all of it goes over bare links where the tables are
-  // behind and more communicators get trees so.
-  absl::StatusOr<BatchDraft> Draft(PlanBasis& basis, const Job& job, const CreateBatchArgs& args,
-                                   const BatchWatch& watch, std::vector<SwitchCapacity>& capacity);
+  // As NamedRequests has it: true with `begun.wanted` trees in flight for the job. `made` answers
+  // what was granted before.
+  template <class Requests, class Made>
+  bool Begin(Requests& requests, const Begun& begun, uint64_t fingerprint, const Made& made,
+             typename Requests::Callback& done);
+  // The end of what was begun: the store has taken `trees`, which enter the tables before `answer`
+  // is asked with the lock held, or `status` is why they are not granted.
+  template <class Requests, class Id, class Answer>
+  void Finish(Requests& requests, const Begun& begun, const Reserved& trees, Id id,
+              const absl::Status& status, const Answer& answer, typename Requests::Callback done);
+  // nullopt: what was planned on is gone, or what a batch found room for by `room`. Otherwise the
+  // trees have ids and hold their entries.
+  absl::StatusOr<std::optional<Reserved>> TryReserve(const std::shared_ptr<Job>& job,
+                                                     const PlanBasis& basis, const Actor& actor,
+                                                     absl::Span<TreeDraft> drafts,
+                                                     const BatchRoom* room);
+
+  // `basis` becomes what the draft stands on: it goes over bare links where the tables are behind.
+  absl::StatusOr<TreeDraft> Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args);
   absl::StatusOr<Reserved> PlanAndReserve(const std::shared_ptr<Job>& job,
-                                          const CreateBatchArgs& args, uint64_t fingerprint,
-                                          const BatchWatch& watch);
-  absl::StatusOr<bool> TryReserve(const Job& job, const PlanBasis& basis, const Actor& actor,
-                                  BatchDraft& draft);
-  void OnGranted(const Reserved& reserved, const absl::Status& status, Done done);
-  void Fail(Job& job, const std::string& request_id, uint32_t communicators,
-            const absl::Status& status, Done done);
+                                          const CreateTreeArgs& args, uint64_t fingerprint);
+  // The same of a batch: all of it goes over bare links where more communicators get trees so.
+  absl::StatusOr<BatchDraft> Plan(PlanBasis& basis, const Job& job, const CreateBatchArgs& args,
+                                  const BatchWatch& watch, std::vector<SwitchCapacity>& capacity);
+  absl::StatusOr<ReservedBatch> PlanAndReserve(const std::shared_ptr<Job>& job,
+                                               const CreateBatchArgs& args, uint64_t fingerprint,
+                                               const BatchWatch& watch);
+  Batch Recall(const Job& job, const CreateBatchArgs& args) const;
+  absl::StatusOr<Batch> AdviseBatch(const std::shared_ptr<Job>& job, const CreateBatchArgs& args,
+                                    const BatchWatch& watch);
+  void OnReleased(GrantedTree& tree, const absl::Status& status);
 
   StoreCalls* const calls_;
   const Clock* const clock_;

@@ -52,7 +52,6 @@ class Manager::Parts {
         placements(&calls, &events, clock, &tables, options, &jobs, [this] { background.Wake(); }),
         profiles(&calls, &events, &tables, options->profile),
         grants(&calls, clock, &tables, options, &jobs),
-        batches(&calls, clock, &tables, options, &jobs),
         repair(&calls, &events, clock, &tables),
         rounds(port, &tables, &topology, &repair, &events, clock,
                [this](CounterSweep sweep) { return TakeCounters(sweep); }),
@@ -158,7 +157,6 @@ class Manager::Parts {
   Placements placements;
   Profiles profiles;
   Grants grants;
-  BatchGrants batches;
   Repair repair;
   Rounds rounds;
   StoreWatch store_watch;  // of the background's thread
@@ -363,15 +361,15 @@ void Manager::EndJob(JobId id, Callback<uint32_t> done, const Actor& actor) {
 Placements& Manager::placements() { return parts_->placements; }
 
 void Manager::CreateTree(CreateTreeArgs args, Callback<TreeView> done) {
-  parts_->grants.Create(std::move(args), std::move(done));
+  parts_->grants.CreateTree(std::move(args), std::move(done));
 }
 absl::StatusOr<TreeView> Manager::AdviseTree(const CreateTreeArgs& args) {
-  return parts_->grants.Advise(args);
+  return parts_->grants.AdviseTree(args);
 }
 
 void Manager::BatchCreateTrees(CreateBatchArgs args, BatchWatch watch,
                                Callback<std::shared_ptr<const BatchView>> done) {
-  parts_->batches.Create(std::move(args), watch, std::move(done));
+  parts_->grants.BatchCreateTrees(std::move(args), watch, std::move(done));
 }
 
 absl::StatusOr<TreeView> Manager::GetTree(TreeId id) const {

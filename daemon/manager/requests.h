@@ -143,6 +143,7 @@ struct BatchWatch {
   enum class Phase : uint8_t { kPlanning, kImproving, kHangingRanks, kGranting };
   std::function<void(Phase phase, uint32_t done, uint32_t communicators)> progress;
   std::function<bool()> is_cancelled;  // true: whoever asked has gone
+  bool IsCancelled() const { return is_cancelled && is_cancelled(); }
 };
 
 // What can be judged of a tree request without a fabric: its shape, its limits, its fingerprint.

@@ -127,19 +127,6 @@ absl::Status WithFullSwitches(const Snapshot& snapshot, const CostProfile& profi
 
 }  // namespace
 
-std::unique_ptr<DraftScratch> ScratchPool::Take() {
-  std::lock_guard lock(mu_);
-  if (idle_.empty()) return std::make_unique<DraftScratch>();
-  std::unique_ptr<DraftScratch> scratch = std::move(idle_.back());
-  idle_.pop_back();
-  return scratch;
-}
-
-void ScratchPool::Return(std::unique_ptr<DraftScratch> scratch) {
-  std::lock_guard lock(mu_);
-  idle_.push_back(std::move(scratch));
-}
-
 std::shared_ptr<const ResolvedEndpoints> ResolveAll(const Fabric& fabric, const JobRecord& job) {
   auto resolved = std::make_shared<ResolvedEndpoints>();
   resolved->fabric_version = fabric.version();
@@ -225,6 +212,8 @@ class Drafter {
     alike_.type = TreeType::kTypeII;
     scratch_.request.operation = args.operation;
     if (!args.sizes.empty()) scratch_.request.sizes = args.sizes;
+    draft_.view.communicators = static_cast<uint32_t>(args.communicators.size());
+    draft_.view.fabric_version = snapshot_.fabric->version();
   }
 
   absl::StatusOr<BatchDraft> Draft() {
@@ -232,21 +221,20 @@ class Drafter {
     ASSIGN_OR_RETURN(BatchPlan plan, Plan());
     if (args_.compare) RETURN_IF_ERROR(Compare(plan.totals));
     StayWithinRoom(plan);
-    draft_.most_packets = plan.totals.most_packets;
-    draft_.most_loaded = DescribeChannel(plan.totals.most_loaded);
+    draft_.view.most_packets = plan.totals.most_packets;
+    draft_.view.most_loaded = DescribeChannel(plan.totals.most_loaded);
     for (uint32_t i = 0; i < batch_.size(); ++i) {
-      if (IsCancelled()) return BatchIsCancelled();
+      if (watch_.IsCancelled()) return BatchIsCancelled();
       Tell(BatchWatch::Phase::kHangingRanks, i);
       RETURN_IF_ERROR(Hang(i, plan.communicators[i]));
     }
-    if (!draft_.refusals.empty() && !args_.largest_part) return RefuseAll();
-    std::sort(draft_.refusals.begin(), draft_.refusals.end(),
+    if (!draft_.view.refusals.empty() && !args_.largest_part) return RefuseAll();
+    std::sort(draft_.view.refusals.begin(), draft_.view.refusals.end(),
               [](const auto& a, const auto& b) { return a.communicator < b.communicator; });
     return std::move(draft_);
   }
 
  private:
-  bool IsCancelled() const { return watch_.is_cancelled && watch_.is_cancelled(); }
   void Tell(BatchWatch::Phase phase, uint32_t done) const {
     if (watch_.progress) watch_.progress(phase, done, static_cast<uint32_t>(batch_.size()));
   }
@@ -268,7 +256,7 @@ class Drafter {
         batch_.push_back(std::move(communicator));
         numbers_.push_back(c);
       } else if (args_.largest_part) {
-        draft_.refusals.push_back({c, std::string(status.message())});
+        draft_.view.refusals.push_back({c, std::string(status.message())});
       } else {
         return Annotate(status, absl::StrCat("communicator ", c));
       }
@@ -295,7 +283,7 @@ class Drafter {
   }
 
   absl::Status Compare(const BatchTotals& totals) {
-    BatchComparison& comparison = draft_.comparison.emplace();
+    BatchComparison& comparison = draft_.view.comparison.emplace();
     comparison.batch = InWords(totals);
     if (batch_.empty()) return absl::OkStatus();
     const auto one_by_one = [&](BaselineMethod method) {
@@ -330,16 +318,16 @@ class Drafter {
     for (const uint32_t i : order) {
       CommunicatorResult& result = plan.communicators[i];
       if (!result.tree && !args_.accept_type1) continue;
-      if (args_.largest_part && trees >= room_.trees) {
+      if (args_.largest_part && trees >= room_.left[Quota::kTrees]) {
         left_out_[i] = room_.why_not(Quota::kTrees, trees + 1);
         continue;
       }
       const auto members = static_cast<int64_t>(batch_[i].members.size());
-      if (args_.largest_part && members > room_.ranks - ranks) {
+      if (args_.largest_part && members > room_.left[Quota::kTreeRanks] - ranks) {
         left_out_[i] = room_.why_not(Quota::kTreeRanks, ranks + members);
         continue;
       }
-      if (result.tree && entries_of(i) > room_.entries - entries) {
+      if (result.tree && entries_of(i) > room_.left[Quota::kEntries] - entries) {
         result.why_not = room_.why_not(Quota::kEntries, entries + entries_of(i));
         result.tree.reset();
         if (!args_.accept_type1) continue;
@@ -379,7 +367,7 @@ class Drafter {
     ASSIGN_OR_RETURN(TreeDraft tree, DraftOfPlan(basis_, job_, alike_, *std::move(plan), scratch_));
     tree.record.accepts_type1 = args_.accept_type1;
     draft_.trees.push_back(std::move(tree));
-    draft_.communicators.push_back(numbers_[i]);
+    draft_.view.trees.push_back({numbers_[i], {}});
     return absl::OkStatus();
   }
 
@@ -398,19 +386,20 @@ class Drafter {
       const absl::Status reachable = FindMemberPlaces(snapshot_, batch_[i].members).status();
       if (!reachable.ok()) return Annotate(reachable, absl::StrCat("communicator ", numbers_[i]));
     }
-    draft_.refusals.push_back({numbers_[i], std::move(why_not)});
+    draft_.view.refusals.push_back({numbers_[i], std::move(why_not)});
     return absl::OkStatus();
   }
 
   absl::Status RefuseAll() const {
-    std::string message = absl::StrCat(draft_.refusals.size(), " of ", args_.communicators.size(),
-                                       " communicators get no tree, so none is granted");
-    for (size_t i = 0; i < draft_.refusals.size() && i < kMaxNamedRefusals; ++i) {
-      absl::StrAppend(&message, "; communicator ", draft_.refusals[i].communicator, ": ",
-                      draft_.refusals[i].why_not);
+    std::string message =
+        absl::StrCat(draft_.view.refusals.size(), " of ", args_.communicators.size(),
+                     " communicators get no tree, so none is granted");
+    for (size_t i = 0; i < draft_.view.refusals.size() && i < kMaxNamedRefusals; ++i) {
+      absl::StrAppend(&message, "; communicator ", draft_.view.refusals[i].communicator, ": ",
+                      draft_.view.refusals[i].why_not);
     }
-    if (draft_.refusals.size() > kMaxNamedRefusals) {
-      absl::StrAppend(&message, "; and ", draft_.refusals.size() - kMaxNamedRefusals, " more");
+    if (draft_.view.refusals.size() > kMaxNamedRefusals) {
+      absl::StrAppend(&message, "; and ", draft_.view.refusals.size() - kMaxNamedRefusals, " more");
     }
     absl::StrAppend(&message, args_.accept_type1 ? "" : "; accept type I trees for these,",
                     args_.accept_type1 ? "; ask" : " ask",

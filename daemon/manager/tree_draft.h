@@ -1,6 +1,6 @@
-// One attempt at a tree: from a request, a job's endpoints and a copy of the entries that were free
-// to a record that still has no id. Takes no lock and no entry: what it returns may be stale by the
-// time it returns, and the caller checks that.
+// One attempt at a tree, or at a batch of them: from a request, a job's endpoints and a copy of the
+// entries that were free to a record that still has no id. Takes no lock and no entry: what it
+// returns may be stale by the time it returns, and the caller checks that.
 #ifndef COPPICE_DAEMON_MANAGER_TREE_DRAFT_H_
 #define COPPICE_DAEMON_MANAGER_TREE_DRAFT_H_
 
@@ -62,36 +62,12 @@ inline constexpr absl::string_view kOverLinks =
     "; over shortest paths of the links that are there, as the forwarding tables do not lead there "
     "yet";
 
-// Memory that one attempt after another reuses, so that a request costs few allocations.
+// Memory that one attempt after another may reuse.
 struct DraftScratch {
   std::vector<SwitchCapacity> capacity;  // [switch] of the snapshot that is planned on
   TreeRequest request;
   std::vector<uint64_t> rank_marks;
   LinkUseCounter links;
-};
-
-// As many of them as requests were ever planned at once. Thread-safe.
-class ScratchPool {
- public:
-  class Loan {
-   public:
-    explicit Loan(ScratchPool& pool) : pool_(pool), scratch_(pool.Take()) {}
-    ~Loan() { pool_.Return(std::move(scratch_)); }
-    Loan(const Loan&) = delete;
-    Loan& operator=(const Loan&) = delete;
-    DraftScratch& operator*() const { return *scratch_; }
-
-   private:
-    ScratchPool& pool_;
-    std::unique_ptr<DraftScratch> scratch_;
-  };
-
- private:
-  std::unique_ptr<DraftScratch> Take();
-  void Return(std::unique_ptr<DraftScratch> scratch);
-
-  std::mutex mu_;
-  std::vector<std::unique_ptr<DraftScratch>> idle_;  // guarded by mu_
 };
 
 struct TreeDraft {
@@ -123,25 +99,20 @@ absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& j
                                       const CreateTreeArgs& args, TreePlan plan,
                                       DraftScratch& scratch);
 
-// One attempt at a batch: from lists of ranks and a basis to records without ids. Takes no lock and
-// no entry, as tree_draft.h does for one tree.
+// --- Batches: the same from lists of ranks ---
 
 // What the job's owner may still have. Where only a part is granted, or type I does as well, the
 // draft stays within; else all of it is drafted, and refused as a whole when it is taken.
 struct BatchRoom {
-  int64_t trees = QuotaLimit::kNone, ranks = QuotaLimit::kNone, entries = QuotaLimit::kNone;
+  QuotaAmounts left;
   // In words, why so many more are too many.
   std::function<std::string(Quota quota, int64_t more)> why_not = {};
 };
 
 struct BatchDraft {
-  std::vector<TreeDraft> trees;         // by communicator
-  std::vector<uint32_t> communicators;  // [tree]
-  std::vector<BatchView::Refusal> refusals;
-  uint32_t most_packets = 0;
-  std::string most_loaded;
-  std::optional<BatchComparison> comparison;  // args.compare
-  BatchRoom room;                             // that there was
+  std::vector<TreeDraft> trees;  // by communicator
+  BatchView view;                // the answer, without views of the trees
+  BatchRoom room;                // that there was
 };
 
 // Type II for every communicator that can have it, type I where that is accepted; where there is
