@@ -49,6 +49,28 @@ struct SweepStanding {
   uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
 };
 
+// --- Load of links ---
+
+// How well what the newest two readings of a counter moved is known.
+enum class Certainty : uint8_t { kUnknown, kAtLeast, kExact };
+
+// Of one direction, in shares of the capacity.
+struct DirectionMeasure {
+  double average = 0;  // measured, moving average; 0 if it is too old
+  double peak = 0;     // highest between two readings, since it was first read
+  absl::Time peaked = absl::InfinitePast();  // when that was
+  absl::Time read = absl::InfinitePast();    // newest measurement; InfinitePast: none
+  double promised = 0;                       // by granted trees
+  // How well what the newest two readings moved is known. At least: a count was reset or came to
+  // its end in between, and the load is at least what was counted. Unknown: there are no two, or a
+  // count of 32 bits stands at its end and the average is what it was when it was `read`.
+  Certainty certainty = Certainty::kUnknown;
+};
+
+struct LinkMeasure {
+  DirectionMeasure ab, ba;
+};
+
 struct SwitchEntries {
   SwitchIndex index;
   uint32_t entries_total = 0, entries_reserved = 0, entries_taken = 0, degree_limit = 0;

@@ -9,7 +9,6 @@
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
-#include "daemon/manager/named_requests.h"
 #include "daemon/manager/requests.h"
 
 namespace coppice {

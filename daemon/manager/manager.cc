@@ -15,7 +15,6 @@
 #include "daemon/manager/housekeeping.h"
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/load/load_keeper.h"
-#include "daemon/manager/load/port_watch.h"
 #include "daemon/manager/options.h"
 #include "daemon/manager/placement/placements.h"
 #include "daemon/manager/profiles.h"

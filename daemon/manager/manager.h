@@ -40,7 +40,7 @@ namespace coppice {
 
 class EventWatch;   // daemon/manager/event_log.h
 class Placements;   // daemon/manager/placement/placements.h
-class QuotaLedger;  // daemon/manager/quota_ledger.h
+class QuotaLedger;  // daemon/manager/ledgers.h
 class TreeWatch;    // daemon/manager/change_feed.h
 
 class Manager final {

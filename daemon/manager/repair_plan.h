@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "daemon/manager/entry_ledger.h"
+#include "daemon/manager/ledgers.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/tree_draft.h"
 #include "daemon/manager/tree_record.h"

@@ -21,11 +21,9 @@
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/manager/change_feed.h"
-#include "daemon/manager/entry_ledger.h"
 #include "daemon/manager/fabric_view.h"
-#include "daemon/manager/named_requests.h"
+#include "daemon/manager/ledgers.h"
 #include "daemon/manager/promised_load.h"
-#include "daemon/manager/quota_ledger.h"
 #include "daemon/manager/requests.h"
 #include "db/store.h"
 

@@ -19,7 +19,7 @@
 #include "absl/types/span.h"
 #include "daemon/manager/fabric_view.h"
 #include "daemon/manager/promised_load.h"
-#include "daemon/manager/quota_ledger.h"
+#include "daemon/manager/ledgers.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/tree_record.h"

@@ -12,6 +12,7 @@
 #define COPPICE_DAEMON_MANAGER_LOAD_CHANNEL_STATES_H_
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -20,15 +21,102 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/manager/fabric_view.h"
-#include "daemon/manager/load/port_rates.h"
 #include "db/store.h"
 
 namespace coppice {
+
+// From two readings of a port's counters to what it moved in between. Functions of values: knows no
+// fabric, no links and no clock.
+//
+//   before  after   64-bit count that goes around        32-bit count that stops at its end
+//   ------  -----   ---------------------------------    ----------------------------------
+//      a  <=  b     b - a                                b - a; at least that if b is the end
+//      a  >   b     b + 2^64 - a if the link can carry   a reset: b was counted since, at least
+//                   that in the time; else a reset
+//   a little above  unknown, unless it went around        unknown
+//     b > 0
+//
+// A device that answers with an older count than before, or counts a little down, has not begun
+// anew: taken for a reset, all of b would be new. A reset that happens to end there costs one
+// interval.
+//
+// A reset that leaves b above a cannot be told: b - a then is less than what moved, never more. If
+// other data counters of the port fell, all of them count as at least. So no rate is ever negative,
+// and none is beyond the capacity: what would be is cut there, and noted (IBA vol. 1, 16.1.3.5:
+// counters of PortCounters stop at their greatest value, those of PortCountersExtended go around).
+
+// Readings that are closer give no rate: the answer's way back is a part of their distance.
+inline constexpr absl::Duration kShortestInterval = absl::Milliseconds(10);
+// A measured rate may be so much above the capacity before it is noted: readings come with jitter.
+inline constexpr double kCapacityTolerance = 0.05;
+
+// How much a count has grown.
+struct Growth {
+  uint64_t count = 0;  // 0 if unknown
+  Certainty certainty = Certainty::kUnknown;
+  bool is_reset = false;
+  bool is_stopped = false;  // stood at its end all the time: unknown, which is not nothing
+  friend bool operator==(const Growth&, const Growth&) = default;
+};
+
+// Fell by at most a sixteenth, or by one, and not to 0: no reset.
+bool SlippedBack(uint64_t before, uint64_t after);
+
+// Of a 64-bit count that goes around, which cannot grow by more than `most`.
+Growth GrowthOfWrapping(uint64_t before, uint64_t after, uint64_t most);
+// Of a count that stops at `greatest`.
+Growth GrowthOfStopping(uint64_t before, uint64_t after, uint64_t greatest);
+
+// Error counters, in the order in which people read them.
+enum class ErrorCount : uint8_t {
+  kSymbolErrors,
+  kLinkRecoveries,
+  kLinkDowned,
+  kReceiveErrors,
+  kRemotePhysicalErrors,
+  kRelayErrors,
+  kSendDiscards,
+  kSendConstraintErrors,
+  kReceiveConstraintErrors,
+  kIntegrityErrors,
+  kBufferOverruns,
+  kVl15Dropped,
+};
+inline constexpr size_t kErrorCounts = 12;
+absl::string_view NameOf(ErrorCount count);  // "symbol_errors"
+
+// What one port moved between two readings.
+struct PortInterval {
+  absl::Duration length;  // 0: the readings are no pair, and all else is empty
+  Growth sent_bytes, received_bytes;
+  std::array<uint64_t, kErrorCounts> errors = {};  // [ErrorCount] new ones, at least
+  bool is_cut = false;  // a rate was beyond the capacity, and is the capacity
+
+  uint64_t error(ErrorCount count) const { return errors[static_cast<size_t>(count)]; }
+  uint64_t all_errors() const;
+  // Bytes a second; 0 without a length.
+  double sent_rate() const { return Rate(sent_bytes); }
+  double received_rate() const { return Rate(received_bytes); }
+
+ private:
+  double Rate(const Growth& growth) const {
+    const double seconds = absl::ToDoubleSeconds(length);
+    return seconds > 0 ? static_cast<double>(growth.count) / seconds : 0;
+  }
+};
+
+// `capacity` of the link in bytes a second, 0: unknown. Readings of the same port. No pair: `after`
+// is less than kShortestInterval later, at the same instant, or earlier; then `before` should stay
+// the one to compare with. Bytes are known only between readings of one width of data, errors only
+// between readings of one width of errors: a count that had stopped at 65,535 may go on at
+// millions.
+PortInterval Compare(const CounterReading& before, const CounterReading& after, double capacity);
 
 // What is known of each channel of one fabric, and how it is carried over to the next fabric: by
 // the two ends of its link, node GUID and port. What has another end is another link.
@@ -64,34 +152,8 @@ class MovingAverage {
   double sum_ = 0, weight_ = 0;
 };
 
-// What the daemon says of a link's load, and what decides it. Plain structs.
-
-struct LoadOptions {
-  // What was measured so long ago weighs 1/e of what is measured now.
-  absl::Duration time_constant = absl::Seconds(60);
-  // Symbol errors, receive errors and discards of a link, per minute, from which on they are told.
-  double error_threshold = 10;
-};
-
 // Load that was measured counts so long without another measurement; longer if readings are rarer.
 inline constexpr absl::Duration kLoadLife = absl::Minutes(5);
-
-// Of one direction, in shares of the capacity.
-struct DirectionMeasure {
-  double average = 0;  // measured, moving average; 0 if it is too old
-  double peak = 0;     // highest between two readings, since it was first read
-  absl::Time peaked = absl::InfinitePast();  // when that was
-  absl::Time read = absl::InfinitePast();    // newest measurement; InfinitePast: none
-  double promised = 0;                       // by granted trees
-  // How well what the newest two readings moved is known. At least: a count was reset or came to
-  // its end in between, and the load is at least what was counted. Unknown: there are no two, or a
-  // count of 32 bits stands at its end and the average is what it was when it was `read`.
-  Certainty certainty = Certainty::kUnknown;
-};
-
-struct LinkMeasure {
-  DirectionMeasure ab, ba;
-};
 
 // The load of one channel over time: moving average and peak of what was measured between readings.
 // Knows no ports and no other channels.

@@ -14,7 +14,6 @@
 #include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
-#include "daemon/manager/named_requests.h"
 #include "daemon/manager/placement/placements.h"
 #include "daemon/manager/requests.h"
 #include "proto/text/node_list.h"

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/manager/placement/placement_view.h"
-#include "daemon/manager/quota_ledger.h"
+#include "daemon/manager/ledgers.h"
 #include "tests/support/tier.h"
 #include "tests/unit/manager/placement/placements_fixture.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/manager/quota_ledger.h"
+#include "daemon/manager/ledgers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
