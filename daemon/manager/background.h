@@ -1,12 +1,10 @@
 // The threads that mind what time brings: one the end of leases, the state of the store, and its
 // own delays; another what may take long (events of what was granted, old rows that go), so that
-// nobody's lease waits for it. When they wake is here, what they do is handed in. The third thread
-// of the manager reads the subnet: sweep/sweeper.h.
+// nobody's lease waits for it. When they wake is here, what they do is handed in.
 //
-// A daemon that was stopped, whose machine was paused, or whose disk let nothing through, hears no
-// keepalives meanwhile. It finds out by being later than it meant to, and says so before it ends
-// any lease: by a time that was read before, so that a stall between the two ends none, either.
-// What it works itself is no stall: a daemon with much to do would begin leases anew for ever.
+// A daemon that did not run hears no keepalives. It finds out by being later than it meant to, and
+// says so before it ends any lease: by a time that was read before, so that a stall between the two
+// ends none, either. What it works itself is no stall.
 #ifndef COPPICE_DAEMON_MANAGER_BACKGROUND_H_
 #define COPPICE_DAEMON_MANAGER_BACKGROUND_H_
 

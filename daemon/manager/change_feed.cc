@@ -1,10 +1,8 @@
 #include "daemon/manager/change_feed.h"
 
-#include <algorithm>
 #include <random>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

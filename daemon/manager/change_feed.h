@@ -5,11 +5,9 @@
 //        |---|---|---|---|---|---|---|---|---|         Push writes here, and wakes who sleeps
 //              ^ watcher A       ^ B             C sleeps: it has seen all that is for it
 //
-// Watchers pull, so a slow one costs the others nothing; one that falls out of the ring is told so.
-// A watcher that has seen everything sleeps until something for it comes, and does not fall behind
-// by what is for others. Changes share the records they speak of. Knows no tables and no transport.
-//
-// Thread-safe; a lock of its own, taken inside the manager's by those who push.
+// Watchers pull; one that falls out of the ring is told so. One that has seen everything does not
+// fall behind by what is for others. Changes share the records they speak of. Thread-safe; a lock
+// of its own, taken inside the manager's by those who push.
 #ifndef COPPICE_DAEMON_MANAGER_CHANGE_FEED_H_
 #define COPPICE_DAEMON_MANAGER_CHANGE_FEED_H_
 
@@ -25,7 +23,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"

@@ -1,10 +1,7 @@
 // What happened, in the words that an administrator reads: every part of the manager tells it here,
-// and the store numbers and keeps it, the newest so many as the options say: each event that comes
-// drops what is too many with it. Nobody waits for an event; one that a failing disk loses is
-// logged and harms nothing else. Knows nothing of what the events mean.
-//
-// What one user causes is told singly up to a number an hour, and beyond it as one event a minute
-// with the numbers of each kind: so nobody washes out what others and the fabric did.
+// the store numbers and keeps it, and from there it goes to whoever watches. Nobody waits for an
+// event; one that a failing disk loses is logged and harms nothing else. What one user causes is
+// told singly up to a number an hour (README.md). Knows nothing of what the events mean.
 #ifndef COPPICE_DAEMON_MANAGER_EVENT_LOG_H_
 #define COPPICE_DAEMON_MANAGER_EVENT_LOG_H_
 
@@ -22,7 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "daemon/base/clock.h"

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/fabric/subnet_port.h"
@@ -33,6 +34,11 @@ struct FabricView {
   // that is gone.
   bool routes_settled = false;
 };
+
+// What every use case that needs a fabric answers before the first sweep.
+inline absl::Status NoFabricError() {
+  return absl::UnavailableError("no fabric is known yet: the first sweep has not ended; try again");
+}
 
 // One kind of sweep, since the start.
 struct SweepNumbers {

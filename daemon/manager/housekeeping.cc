@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/fair_level.h"
@@ -35,6 +34,10 @@ void Prune(StoreCalls* calls, const What& prune, const char* what, int rounds) {
 int Rounds(int64_t surplus, int64_t rows, int64_t most) {
   return static_cast<int>(std::clamp((surplus + rows - 1) / rows, int64_t{1}, most));
 }
+
+constexpr char kDatabaseObject[] = "database";
+
+constexpr size_t kMaxDatabases = 16;  // an agent says what it likes
 
 }  // namespace
 
@@ -105,12 +108,6 @@ void Pruning::Run(const Limits& events, const Limits& ended) {
         RoundsOfPlacements(ended.keep, prune_placements.before));
 }
 
-namespace {
-
-constexpr char kDatabaseObject[] = "database";
-
-}  // namespace
-
 void StoreWatch::Look() {
   const StoreStatistics statistics = calls_->store().Statistics();
   const absl::Duration now = clock_->Monotonic();
@@ -137,12 +134,6 @@ void StoreWatch::Look() {
   tried_ = now;
   events_->Append("store.failed", kDatabaseObject, fault_);
 }
-
-namespace {
-
-constexpr size_t kMaxDatabases = 16;  // an agent says what it likes
-
-}  // namespace
 
 void OtherDaemons::Hear(uint64_t database, absl::string_view from) {
   if (database == 0 || own_ == 0 || database == own_) return;

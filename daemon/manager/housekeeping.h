@@ -1,13 +1,5 @@
-// Drops old events, and jobs and placements that ended long ago, a few in each mutation so that
-// nobody waits for long behind one, and as many mutations, one after the other, as there is to
-// drop.
-//
-// Both are labelled by the wall clock, which may be set wrong: a step forward by a year must not
-// drop a year of them. So age counts only when that clock has gone along with the monotonic one for
-// an hour, time enough to set it right; number counts always. Whoever adds events drops those that
-// are too many with them (event_log.h); what is left to do here is after the limit was lowered.
-// Of jobs each owner has a share: one who registers and ends them by the thousand does not free the
-// request_ids of others, whose retries would make second jobs. Knows no kinds of events.
+// What the manager sees to from time to time: old rows that go, a store that refuses, other
+// daemons.
 #ifndef COPPICE_DAEMON_MANAGER_HOUSEKEEPING_H_
 #define COPPICE_DAEMON_MANAGER_HOUSEKEEPING_H_
 

@@ -56,6 +56,40 @@ void AddPorts(const Fabric& fabric, std::vector<PortRecord>& ports) {
   }
 }
 
+// Shell pattern: * stands for any characters, ? for one, which in UTF-8 may be several bytes. On a
+// mismatch only the last * is widened, which suffices because an earlier one could give nothing
+// that the last cannot. O(pattern * text).
+bool MatchesPattern(absl::string_view pattern, absl::string_view text) {
+  size_t p = 0, t = 0;
+  size_t star = absl::string_view::npos, star_text = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      star_text = t;
+    } else if (p < pattern.size() && pattern[p] == '?') {
+      ++p;
+      t += std::max<size_t>(FirstCharacter(text.substr(t)).bytes, 1);
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p;
+      ++t;
+    } else if (star != absl::string_view::npos) {
+      p = star + 1;
+      t = ++star_text;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+bool Matches(const CapabilityRule& rule, const SwitchInfo& info) {
+  return (!rule.guid || *rule.guid == info.guid) &&
+         (!rule.description || MatchesPattern(*rule.description, info.description)) &&
+         (!rule.vendor_id || *rule.vendor_id == info.vendor_id) &&
+         (!rule.device_id || *rule.device_id == info.device_id);
+}
+
 }  // namespace
 
 Guid NodeGuid(const Fabric& fabric, VertexIndex v) {
@@ -127,44 +161,6 @@ bool SameTables(const ForwardingTables* a, const ForwardingTables* b) {
   if (a == nullptr || b == nullptr) return a == b;
   return *a == *b;
 }
-
-namespace {
-
-// Shell pattern: * stands for any characters, ? for one, which in UTF-8 may be several bytes. On a
-// mismatch only the last * is widened, which suffices because an earlier one could give nothing
-// that the last cannot. O(pattern * text).
-bool MatchesPattern(absl::string_view pattern, absl::string_view text) {
-  size_t p = 0, t = 0;
-  size_t star = absl::string_view::npos, star_text = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      star_text = t;
-    } else if (p < pattern.size() && pattern[p] == '?') {
-      ++p;
-      t += std::max<size_t>(FirstCharacter(text.substr(t)).bytes, 1);
-    } else if (p < pattern.size() && pattern[p] == text[t]) {
-      ++p;
-      ++t;
-    } else if (star != absl::string_view::npos) {
-      p = star + 1;
-      t = ++star_text;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
-bool Matches(const CapabilityRule& rule, const SwitchInfo& info) {
-  return (!rule.guid || *rule.guid == info.guid) &&
-         (!rule.description || MatchesPattern(*rule.description, info.description)) &&
-         (!rule.vendor_id || *rule.vendor_id == info.vendor_id) &&
-         (!rule.device_id || *rule.device_id == info.device_id);
-}
-
-}  // namespace
 
 std::vector<CapabilityRecord> ApplyRules(const Fabric& fabric,
                                          const std::vector<CapabilityRule>& rules) {

@@ -18,7 +18,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "daemon/base/clock.h"
 #include "daemon/manager/event_log.h"

@@ -20,11 +20,24 @@ int64_t Share(int64_t whole, int64_t percent) {
   return whole == QuotaLimit::kNone ? whole : whole / 100 * percent + whole % 100 * percent / 100;
 }
 
-void SetHolders(absl::string_view lines, absl::Status& status) {
-  status.SetPayload(kHoldersPayload, absl::Cord(lines));
+uint32_t FreeEntries(const CapabilityRecord& capability, uint32_t taken) {
+  const uint64_t held = uint64_t{capability.entries_reserved} + taken;
+  return capability.entries_total > held ? static_cast<uint32_t>(capability.entries_total - held)
+                                         : 0;
 }
 
 }  // namespace
+
+void SetHolders(std::vector<std::pair<int64_t, std::string>> lines, absl::Status& status) {
+  std::sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  if (lines.size() > kMaxTold) lines.resize(kMaxTold);
+  status.SetPayload(kHoldersPayload,
+                    absl::Cord(absl::StrJoin(lines, "\n", [](std::string* out, const auto& line) {
+                      absl::StrAppend(out, line.second);
+                    })));
+}
 
 void QuotaLedger::Configure(const QuotaOptions& options) {
   std::lock_guard lock(mu_);
@@ -78,9 +91,9 @@ absl::Status QuotaLedger::OverOwn(const std::string& user, Quota quota, int64_t 
                                        : " that one user may have (quotas.",
                    words.name, ") and asks for ", more, " more; ", words.make_room,
                    ", or ask an administrator for a higher limit (coppicectl quota --set)"));
-  SetHolders(absl::StrCat("user:", user, " ", used, " of ", limit, " ", words.unit, " (quota ",
-                          words.name, "), ", more, " more asked for"),
-             status);
+  status.SetPayload(kHoldersPayload, absl::Cord(absl::StrCat(
+                                         "user:", user, " ", used, " of ", limit, " ", words.unit,
+                                         " (quota ", words.name, "), ", more, " more asked for")));
   return status;
 }
 
@@ -93,18 +106,12 @@ absl::Status QuotaLedger::OverShare(Quota quota, int64_t used, int64_t more, int
                    " more are asked for; wait until others give some back, or ", words.make_room));
   std::vector<std::pair<int64_t, std::string>> holders;
   for (const auto& [user, use] : uses_) {
-    if (use.ordinary[quota] > 0) holders.emplace_back(use.ordinary[quota], user);
+    const int64_t held = use.ordinary[quota];
+    if (held <= 0) continue;
+    holders.emplace_back(held, absl::StrCat("user:", user, " ", held, " ", words.unit, ", of ",
+                                            limit, " for all users"));
   }
-  std::sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : a.second < b.second;
-  });
-  if (holders.size() > kMaxTold) holders.resize(kMaxTold);
-  std::vector<std::string> lines;
-  for (const auto& [held, user] : holders) {
-    lines.push_back(
-        absl::StrCat("user:", user, " ", held, " ", words.unit, ", of ", limit, " for all users"));
-  }
-  SetHolders(absl::StrJoin(lines, "\n"), status);
+  SetHolders(std::move(holders), status);
   return status;
 }
 
@@ -197,9 +204,10 @@ absl::Status QuotaLedger::CheckLease(const QuotaAccount& account, absl::Duration
                    absl::FormatDuration(longest), " that ", account.user,
                    " may have (quota lease_seconds); ask for a shorter one and renew it, or ask an "
                    "administrator for a higher limit (coppicectl quota --set)"));
-  SetHolders(absl::StrCat("user:", account.user, " ", absl::FormatDuration(lease), " of ",
-                          absl::FormatDuration(longest), " (quota lease_seconds)"),
-             status);
+  status.SetPayload(
+      kHoldersPayload,
+      absl::Cord(absl::StrCat("user:", account.user, " ", absl::FormatDuration(lease), " of ",
+                              absl::FormatDuration(longest), " (quota lease_seconds)")));
   return status;
 }
 
@@ -242,16 +250,6 @@ std::vector<std::string> QuotaLedger::Users() const {
   for (const auto& [key, value] : rows_) users.insert(key.first);
   return {users.begin(), users.end()};
 }
-
-namespace {
-
-uint32_t FreeEntries(const CapabilityRecord& capability, uint32_t taken) {
-  const uint64_t held = uint64_t{capability.entries_reserved} + taken;
-  return capability.entries_total > held ? static_cast<uint32_t>(capability.entries_total - held)
-                                         : 0;
-}
-
-}  // namespace
 
 EntryLedger::Slot& EntryLedger::SlotOf(Guid guid) {
   const auto [it, is_new] = by_guid_.try_emplace(guid, static_cast<uint32_t>(slots_.size()));

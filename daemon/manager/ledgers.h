@@ -1,14 +1,4 @@
-// Who holds how much of what can be used up, and whether he may have more: the one place where
-// quotas are judged. Every grant asks Take under whatever lock decides on it, and everything that
-// is given back comes through Give; what an earlier run granted is entered by Count.
-//
-//   limit of a holder   the row that an administrator put (db/job_records.h), else the
-//                       configuration's; a percentage is of the whole, at least 1
-//   share left          ordinary users together never take the last so many percent of a whole
-//   administrators      what they take is counted and never refused here
-//
-// A grant counts against its user. Accounts and tenants, when there are any, are further holders of
-// the same grant: rows for them can be kept already.
+// Who holds how much of what can be used up: entries of each switch, and quotas of each user.
 #ifndef COPPICE_DAEMON_MANAGER_LEDGERS_H_
 #define COPPICE_DAEMON_MANAGER_LEDGERS_H_
 
@@ -53,6 +43,9 @@ struct QuotaStanding {
   int64_t all_used = 0, whole = QuotaLimit::kNone;  // of all users
   int64_t for_users = QuotaLimit::kNone;            // that ordinary users together may have
 };
+
+// Lines of kHoldersPayload, with how many each holds: the first few, most first.
+void SetHolders(std::vector<std::pair<int64_t, std::string>> lines, absl::Status& status);
 
 // Thread-safe. Its lock is a leaf: nothing else is taken under it.
 class QuotaLedger {

@@ -15,11 +15,9 @@
 #include "daemon/manager/housekeeping.h"
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/load/load_keeper.h"
-#include "daemon/manager/options.h"
 #include "daemon/manager/placement/placements.h"
 #include "daemon/manager/profiles.h"
 #include "daemon/manager/repair.h"
-#include "daemon/manager/store_calls.h"
 #include "daemon/manager/sweep/rounds.h"
 #include "daemon/manager/sweep/sweeper.h"
 #include "daemon/manager/tables.h"
@@ -95,11 +93,7 @@ class Manager::Parts {
   }
 
   absl::Status TakeCounters(const CounterSweep& sweep) {
-    std::shared_ptr<const FabricView> view;
-    {
-      std::lock_guard lock(tables.mu);
-      view = tables.view;
-    }
+    const std::shared_ptr<const FabricView> view = tables.Published();
     if (view == nullptr) return NoFabricError();
     std::vector<EventRecord> told;
     unread.Take(sweep, clock->Now(), told);
@@ -240,10 +234,7 @@ void Manager::ForgiveStall(absl::Duration stalled) { parts_->ForgiveStall(stalle
 void Manager::FlushActivity() { parts_->FlushActivity(); }
 bool Manager::RepairTrees() { return parts_->repair.Run(/*swept=*/false); }
 
-std::shared_ptr<const FabricView> Manager::fabric() const {
-  std::lock_guard lock(parts_->tables.mu);
-  return parts_->tables.view;
-}
+std::shared_ptr<const FabricView> Manager::fabric() const { return parts_->tables.Published(); }
 
 absl::StatusOr<std::shared_ptr<const FabricView>> Manager::Sweep() {
   return parts_->sweeper.Sweep();

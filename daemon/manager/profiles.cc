@@ -6,7 +6,6 @@
 #include "absl/strings/str_format.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/requests.h"
 
 namespace coppice {
 namespace {

@@ -6,8 +6,7 @@
 //                                                   +----+ Calibrate with apply: fitted against it
 //
 // The profile in force is Tables::profile and changes in the store's callbacks, so that it is
-// always the one of some earlier state of the store. Plans under way keep the one that they began
-// with. Trees that are granted keep what they were answered.
+// always the one of some earlier state of the store. Plans under way keep theirs.
 #ifndef COPPICE_DAEMON_MANAGER_PROFILES_H_
 #define COPPICE_DAEMON_MANAGER_PROFILES_H_
 

@@ -3,9 +3,9 @@
 //
 //     u(c) = duty * bytes(c) / total_us / capacity(c)          bytes: daemon/tree/link_use.h
 //
-// A job's collectives mostly take turns. So all its trees together promise a channel no more than
-// the job's duty, however many they are; and to a plan for the job itself its own promises count as
-// a tenth: enough that of equal ways its trees take different ones.
+// All trees of a job together promise a channel no more than the job's duty; to a plan for the job
+// itself its own promises count as a tenth: enough that of equal ways its trees take different
+// ones.
 //
 // Promises are whole numbers, so that what trees give back leaves nothing behind. Sums go to the
 // planners as a LinkLoad, together with the measured load. Not thread-safe; the manager's lock

@@ -6,32 +6,14 @@
 //                                                   moved --> next revision, same tree
 //        all of these --claim entries--> one ChangeTrees, durable --> tables, watchers, events
 //
-// Invariants
-// - Trees that stand as they were are not touched.
-// - Entries move in one step: the store never counts a tree twice, and memory, which claims what is
-//   taken beyond what is left, never counts fewer than the store.
-// - What is written was right when it was claimed: trees that are on their way out by then stay out
-//   of it, so that releases never hold up the others; another sweep, or a grant that takes the last
-//   entry, means judging again.
-// - A grant that was on its way while a sweep took its link is judged as it enters the tables
-//   (Tables::stale_trees).
-//
-// A subnet manager takes a while to route around what is lost. Nobody waits for it: where its
-// tables lead over what is gone, trees are judged and planned over shortest paths of the links that
-// are left, and get the lengths of the new routes once there are any (repair_plan.h).
-//
-// A node that did not answer a sweep may only not have been seen: for a while (kPatience) a tree
-// that cannot be planned anew for want of what may be hidden is kept, and said to be broken; one
-// with a member that is gone for certain is not. That time begins with the verdict, not with what
-// is written: a store that fails, or others that are always quicker, keep nobody longer.
-//
-// Trees that were mended in haste get a second plan once there is time for it. A repair takes what
-// it can get while the forwarding tables are behind the links, or without a cable that is back a
-// minute later; without this the tree keeps that plan for as long as it lives.
-//
 //   tables settled on a fabric that was not looked at yet
 //     --> each tree that is not as it was granted: what it takes now against a fresh plan
 //     --> more than 5 % sooner: the fresh one is its next revision, else it stays
+//
+// Entries move in one step: the store never counts a tree twice, and memory, which claims what is
+// taken beyond what is left, never counts fewer than the store. What is written was right when it
+// was claimed. A tree that may only have lost what is hidden is kept for kPatience from the verdict
+// on. Why, and what becomes of races: README.md.
 #ifndef COPPICE_DAEMON_MANAGER_REPAIR_H_
 #define COPPICE_DAEMON_MANAGER_REPAIR_H_
 
@@ -42,7 +24,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/base/clock.h"

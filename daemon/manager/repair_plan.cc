@@ -1,7 +1,6 @@
 #include "daemon/manager/repair_plan.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/container/btree_map.h"
@@ -9,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/promised_load.h"
-#include "daemon/manager/tree_draft.h"
 
 namespace coppice {
 namespace {

@@ -1,8 +1,8 @@
 // What becomes of the trees that a new fabric has broken or moved: planned one after another on
 // that fabric, each as it was asked for, with the entries of all of them counted as free and those
-// of the ones before it as taken. One that cannot be planned but is kept keeps its entries: if some
-// were given away before that turned out, the others are planned again without them. Takes no entry
-// and writes nothing; what it returns may be stale, and the caller checks that.
+// of the ones before it as taken. One that is kept keeps its entries: if some were given away
+// before that turned out, the others are planned again without them. Takes no entry and writes
+// nothing; what it returns may be stale, and the caller checks that.
 #ifndef COPPICE_DAEMON_MANAGER_REPAIR_PLAN_H_
 #define COPPICE_DAEMON_MANAGER_REPAIR_PLAN_H_
 

@@ -1,5 +1,6 @@
-// What is asked of the manager for jobs, trees and batches of trees, and what it answers. Values
-// only; what can be judged of them without a fabric: tree_request.h.
+// What is asked of the manager for jobs, trees and batches of trees, what it answers, and what can
+// be judged of a request without a fabric: its shape, its limits, its fingerprint, and whether it
+// was asked before.
 #ifndef COPPICE_DAEMON_MANAGER_REQUESTS_H_
 #define COPPICE_DAEMON_MANAGER_REQUESTS_H_
 
@@ -15,7 +16,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"

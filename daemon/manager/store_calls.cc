@@ -1,7 +1,6 @@
 #include "daemon/manager/store_calls.h"
 
 #include <algorithm>
-#include <utility>
 #include <variant>
 
 #include "absl/strings/ascii.h"
@@ -20,6 +19,26 @@ DeedPtr DeedIn(const Mutation& mutation) {
         return nullptr;
       },
       mutation);
+}
+
+constexpr size_t kMaxObjectBytes = 256;
+constexpr char kSeveral[] = "*";  // can be no user's name
+
+bool IsDenial(absl::StatusCode code) {
+  return code == absl::StatusCode::kPermissionDenied || code == absl::StatusCode::kUnauthenticated;
+}
+
+// Without the port, which is another for each connection.
+std::string HostOf(const std::string& origin) { return origin.substr(0, origin.rfind(':')); }
+
+// As it is, or in quotes if a reader of key=value could mistake it.
+std::string Value(absl::string_view text) {
+  const bool is_word = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isgraph(static_cast<unsigned char>(c)) && c != '"' && c != '=' && c != '\\';
+  });
+  if (is_word) return std::string(text);
+  return absl::StrCat("\"", ShownText(absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}})),
+                      "\"");
 }
 
 }  // namespace
@@ -52,30 +71,6 @@ void StoreCalls::End() {
   std::lock_guard lock(mu_);
   if (--waiting_ == 0) idle_.notify_all();
 }
-
-namespace {
-
-constexpr size_t kMaxObjectBytes = 256;
-constexpr char kSeveral[] = "*";  // can be no user's name
-
-bool IsDenial(absl::StatusCode code) {
-  return code == absl::StatusCode::kPermissionDenied || code == absl::StatusCode::kUnauthenticated;
-}
-
-// Without the port, which is another for each connection.
-std::string HostOf(const std::string& origin) { return origin.substr(0, origin.rfind(':')); }
-
-// As it is, or in quotes if a reader of key=value could mistake it.
-std::string Value(absl::string_view text) {
-  const bool is_word = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return absl::ascii_isgraph(static_cast<unsigned char>(c)) && c != '"' && c != '=' && c != '\\';
-  });
-  if (is_word) return std::string(text);
-  return absl::StrCat("\"", ShownText(absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}})),
-                      "\"");
-}
-
-}  // namespace
 
 // The deed's, begun anew if it is over; where there are too many kinds, that of several.
 FoldedDeeds::Period& FoldedDeeds::PeriodOf(DeedRecord& deed, std::vector<DeedRecord>& told) {

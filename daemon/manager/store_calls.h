@@ -1,6 +1,14 @@
-// Counts what was handed to the store and is not answered yet, so that the manager can wait for the
-// last answer before its tables go away. Knows nothing of what the mutations mean, but whose deed
-// one is: who wants to know hears of each that has become durable.
+// What is handed to the store and not answered yet, and the account of deeds beside what the store
+// writes with a change: which deeds it is told of besides, and a line of the log for each.
+//
+//   change -----------> store, with its deed --durable--> Told ----+
+//   denial, reload ---> Note --> first of its kind, then one a     +--> one line each, then one
+//                                minute with their number --+      |    a minute with their number
+//                                                           +------+
+//                                                           +--> store
+//
+// What no change brings is handed to the store without waiting: a daemon that is killed loses those
+// of its last moments. Lines are key=value, for journalctl --grep 'deed .*user=ada'.
 #ifndef COPPICE_DAEMON_MANAGER_STORE_CALLS_H_
 #define COPPICE_DAEMON_MANAGER_STORE_CALLS_H_
 

@@ -1,11 +1,6 @@
 #include "daemon/manager/tables.h"
 
-#include <string>
-#include <utility>
-
-#include "absl/strings/str_cat.h"
 #include "daemon/manager/event_kinds.h"
-#include "daemon/manager/requests.h"
 
 namespace coppice {
 

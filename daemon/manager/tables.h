@@ -189,11 +189,6 @@ class TreeTable {
   TreeId last_;
 };
 
-// What every use case that needs a fabric answers before the first sweep.
-inline absl::Status NoFabricError() {
-  return absl::UnavailableError("no fabric is known yet: the first sweep has not ended; try again");
-}
-
 inline absl::Status NoSuchTree(TreeId id) {
   return absl::NotFoundError(
       absl::StrCat("no tree ", id.value(), " is granted; it was released or never existed"));

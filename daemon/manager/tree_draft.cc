@@ -3,75 +3,16 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <set>
-#include <string>
-#include <utility>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/requests.h"
-#include "daemon/manager/tree_record.h"
 #include "daemon/tree/batch/batch.h"
 #include "daemon/tree/planner.h"
 #include "daemon/tree/tree.h"
 
 namespace coppice {
-
-absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
-                                    std::vector<SwitchCapacity>& capacity) {
-  PlanBasis basis;
-  {
-    std::lock_guard lock(tables.mu);
-    if (tables.view == nullptr) return NoFabricError();
-    basis.view = tables.view;
-    basis.snapshot.load = tables.load.CurrentFor(job.record->id);
-    basis.endpoints = job.resolved;
-    basis.profile = tables.profile;
-    basis.promised_duty = tables.promised_duty;
-    const absl::Span<const SwitchCapacity> free = tables.entries.capacity();
-    capacity.assign(free.begin(), free.end());
-  }
-  std::shared_ptr<const LinkLoad> load = std::move(basis.snapshot.load);
-  basis.snapshot = *basis.view->snapshot;
-  basis.snapshot.load = std::move(load);
-  const Fabric& fabric = *basis.snapshot.fabric;
-  if (basis.endpoints == nullptr || basis.endpoints->fabric_version != fabric.version()) {
-    basis.endpoints = ResolveAll(fabric, *job.record);
-    std::lock_guard lock(tables.mu);
-    job.resolved = basis.endpoints;
-  }
-  return basis;
-}
-
-bool AreTablesBehind(const PlanBasis& basis) {
-  return basis.snapshot.routes->kind() == RouteKind::kForwardingTables &&
-         !basis.view->routes_settled;
-}
-
-bool MayLackRoutes(const absl::Status& refusal) {
-  return absl::IsFailedPrecondition(refusal) || absl::IsNotFound(refusal);
-}
-
-PlanBasis OverLinks(Tables& tables, PlanBasis basis) {
-  basis.snapshot.routes = ShortestPathsOf(tables, basis.snapshot.fabric);
-  return basis;
-}
-
-std::shared_ptr<const Routes> ShortestPathsOf(Tables& tables,
-                                              const std::shared_ptr<const Fabric>& fabric) {
-  {
-    std::lock_guard lock(tables.mu);
-    const std::shared_ptr<const Routes>& kept = tables.shortest_paths;
-    if (kept != nullptr && &kept->fabric() == fabric.get()) return kept;
-  }
-  std::shared_ptr<const Routes> routes = Routes::ShortestPaths(fabric);
-  std::lock_guard lock(tables.mu);
-  tables.shortest_paths = routes;
-  return routes;
-}
-
 namespace {
 
 absl::Status FillMembers(const JobRecord& job, const ResolvedEndpoints& endpoints,
@@ -124,72 +65,6 @@ absl::Status WithFullSwitches(const Snapshot& snapshot, const CostProfile& profi
   if (!lines.empty()) status.SetPayload(kFullSwitchesPayload, absl::Cord(lines));
   return status;
 }
-
-}  // namespace
-
-std::shared_ptr<const ResolvedEndpoints> ResolveAll(const Fabric& fabric, const JobRecord& job) {
-  auto resolved = std::make_shared<ResolvedEndpoints>();
-  resolved->fabric_version = fabric.version();
-  resolved->endpoints.reserve(job.endpoints.size());
-  for (const Guid guid : job.endpoints) {
-    resolved->endpoints.push_back(fabric.FindEndpoint(guid).value_or(ResolvedEndpoints::kGone));
-  }
-  return resolved;
-}
-
-absl::StatusOr<TreeDraft> DraftTree(const PlanBasis& basis, const JobRecord& job,
-                                    const CreateTreeArgs& args, DraftScratch& scratch,
-                                    std::vector<RefusedSwitch>& full) {
-  const Snapshot& snapshot = basis.snapshot;
-  const CostProfile& profile = *basis.profile;
-  full.clear();
-  RETURN_IF_ERROR(FillRequest(job, *basis.endpoints, args, scratch));
-  absl::StatusOr<TreePlan> plan = PlanTree(snapshot, profile, scratch.capacity, scratch.request);
-  if (absl::IsResourceExhausted(plan.status()) && args.type == TreeType::kTypeII) {
-    return WithFullSwitches(snapshot, profile, plan.status(), scratch, full);
-  }
-  RETURN_IF_ERROR(plan.status());
-  return DraftOfPlan(basis, job, args, *std::move(plan), scratch);
-}
-
-std::string FullSwitchLine(const SwitchInfo& info, const SwitchCapacity& capacity) {
-  return absl::StrCat(ToString(info.guid), " ", capacity.entries_total, " ",
-                      capacity.entries_total - capacity.entries_free, " ", info.description, "\n");
-}
-
-absl::Status MemberIsGone(const JobRecord& job, uint32_t rank) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "rank ", rank, " of job ", job.id.value(), ": its port ", ToString(job.endpoints[rank]),
-      " is not in the fabric any more; leave the rank out or bring the port back"));
-}
-
-absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& job,
-                                      const CreateTreeArgs& args, TreePlan plan,
-                                      DraftScratch& scratch) {
-  const Snapshot& snapshot = basis.snapshot;
-  RETURN_IF_ERROR(MeasureLinks(snapshot, *basis.profile, scratch.request, scratch.links, plan));
-  TreeDraft draft;
-  for (uint32_t node = plan.tree.rank_count; node < plan.tree.node_count(); ++node) {
-    draft.switches.push_back(snapshot.fabric->AsSwitch(plan.tree.vertices[node]));
-  }
-  TreeRecord& record = draft.record;
-  record.job = job.id;
-  record.spec = args;
-  record.spec.sizes = scratch.request.sizes;
-  record.spec.list_tradeoffs = false;
-  record.ranks = args.ranks;
-  if (args.ranks.empty()) {
-    record.ranks.resize(job.endpoints.size());
-    std::iota(record.ranks.begin(), record.ranks.end(), 0u);
-  }
-  const std::vector<ChannelUse> uses = std::move(plan.uses);
-  draft.tradeoffs = std::move(plan.tradeoffs);
-  FillFromPlan(snapshot, *basis.view->link_ids, uses, std::move(plan), record);
-  draft.promise = PromiseOfPlan(snapshot, *basis.profile, basis.promised_duty, record, uses);
-  return draft;
-}
-
-namespace {
 
 constexpr size_t kMaxNamedRefusals = 3;  // refused communicators in the message of an error
 constexpr size_t kMaxSwitches = 16;      // full ones in its payload, which travels in a header
@@ -435,6 +310,121 @@ class Drafter {
 };
 
 }  // namespace
+
+absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
+                                    std::vector<SwitchCapacity>& capacity) {
+  PlanBasis basis;
+  {
+    std::lock_guard lock(tables.mu);
+    if (tables.view == nullptr) return NoFabricError();
+    basis.view = tables.view;
+    basis.snapshot.load = tables.load.CurrentFor(job.record->id);
+    basis.endpoints = job.resolved;
+    basis.profile = tables.profile;
+    basis.promised_duty = tables.promised_duty;
+    const absl::Span<const SwitchCapacity> free = tables.entries.capacity();
+    capacity.assign(free.begin(), free.end());
+  }
+  std::shared_ptr<const LinkLoad> load = std::move(basis.snapshot.load);
+  basis.snapshot = *basis.view->snapshot;
+  basis.snapshot.load = std::move(load);
+  const Fabric& fabric = *basis.snapshot.fabric;
+  if (basis.endpoints == nullptr || basis.endpoints->fabric_version != fabric.version()) {
+    basis.endpoints = ResolveAll(fabric, *job.record);
+    std::lock_guard lock(tables.mu);
+    job.resolved = basis.endpoints;
+  }
+  return basis;
+}
+
+bool AreTablesBehind(const PlanBasis& basis) {
+  return basis.snapshot.routes->kind() == RouteKind::kForwardingTables &&
+         !basis.view->routes_settled;
+}
+
+bool MayLackRoutes(const absl::Status& refusal) {
+  return absl::IsFailedPrecondition(refusal) || absl::IsNotFound(refusal);
+}
+
+PlanBasis OverLinks(Tables& tables, PlanBasis basis) {
+  basis.snapshot.routes = ShortestPathsOf(tables, basis.snapshot.fabric);
+  return basis;
+}
+
+std::shared_ptr<const Routes> ShortestPathsOf(Tables& tables,
+                                              const std::shared_ptr<const Fabric>& fabric) {
+  {
+    std::lock_guard lock(tables.mu);
+    const std::shared_ptr<const Routes>& kept = tables.shortest_paths;
+    if (kept != nullptr && &kept->fabric() == fabric.get()) return kept;
+  }
+  std::shared_ptr<const Routes> routes = Routes::ShortestPaths(fabric);
+  std::lock_guard lock(tables.mu);
+  tables.shortest_paths = routes;
+  return routes;
+}
+
+std::shared_ptr<const ResolvedEndpoints> ResolveAll(const Fabric& fabric, const JobRecord& job) {
+  auto resolved = std::make_shared<ResolvedEndpoints>();
+  resolved->fabric_version = fabric.version();
+  resolved->endpoints.reserve(job.endpoints.size());
+  for (const Guid guid : job.endpoints) {
+    resolved->endpoints.push_back(fabric.FindEndpoint(guid).value_or(ResolvedEndpoints::kGone));
+  }
+  return resolved;
+}
+
+absl::StatusOr<TreeDraft> DraftTree(const PlanBasis& basis, const JobRecord& job,
+                                    const CreateTreeArgs& args, DraftScratch& scratch,
+                                    std::vector<RefusedSwitch>& full) {
+  const Snapshot& snapshot = basis.snapshot;
+  const CostProfile& profile = *basis.profile;
+  full.clear();
+  RETURN_IF_ERROR(FillRequest(job, *basis.endpoints, args, scratch));
+  absl::StatusOr<TreePlan> plan = PlanTree(snapshot, profile, scratch.capacity, scratch.request);
+  if (absl::IsResourceExhausted(plan.status()) && args.type == TreeType::kTypeII) {
+    return WithFullSwitches(snapshot, profile, plan.status(), scratch, full);
+  }
+  RETURN_IF_ERROR(plan.status());
+  return DraftOfPlan(basis, job, args, *std::move(plan), scratch);
+}
+
+std::string FullSwitchLine(const SwitchInfo& info, const SwitchCapacity& capacity) {
+  return absl::StrCat(ToString(info.guid), " ", capacity.entries_total, " ",
+                      capacity.entries_total - capacity.entries_free, " ", info.description, "\n");
+}
+
+absl::Status MemberIsGone(const JobRecord& job, uint32_t rank) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "rank ", rank, " of job ", job.id.value(), ": its port ", ToString(job.endpoints[rank]),
+      " is not in the fabric any more; leave the rank out or bring the port back"));
+}
+
+absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& job,
+                                      const CreateTreeArgs& args, TreePlan plan,
+                                      DraftScratch& scratch) {
+  const Snapshot& snapshot = basis.snapshot;
+  RETURN_IF_ERROR(MeasureLinks(snapshot, *basis.profile, scratch.request, scratch.links, plan));
+  TreeDraft draft;
+  for (uint32_t node = plan.tree.rank_count; node < plan.tree.node_count(); ++node) {
+    draft.switches.push_back(snapshot.fabric->AsSwitch(plan.tree.vertices[node]));
+  }
+  TreeRecord& record = draft.record;
+  record.job = job.id;
+  record.spec = args;
+  record.spec.sizes = scratch.request.sizes;
+  record.spec.list_tradeoffs = false;
+  record.ranks = args.ranks;
+  if (args.ranks.empty()) {
+    record.ranks.resize(job.endpoints.size());
+    std::iota(record.ranks.begin(), record.ranks.end(), 0u);
+  }
+  const std::vector<ChannelUse> uses = std::move(plan.uses);
+  draft.tradeoffs = std::move(plan.tradeoffs);
+  FillFromPlan(snapshot, *basis.view->link_ids, uses, std::move(plan), record);
+  draft.promise = PromiseOfPlan(snapshot, *basis.profile, basis.promised_duty, record, uses);
+  return draft;
+}
 
 absl::Status BatchIsCancelled() {
   return absl::CancelledError("batch: whoever asked has gone; nothing is granted");

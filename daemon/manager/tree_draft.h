@@ -13,13 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "daemon/manager/fabric_view.h"
-#include "daemon/manager/promised_load.h"
 #include "daemon/manager/ledgers.h"
+#include "daemon/manager/promised_load.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/tree_record.h"

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -43,64 +41,6 @@ void FillSwitches(const Fabric& fabric, const AggregationTree& tree,
   }
 }
 
-}  // namespace
-
-void FillPhysical(const Fabric& fabric, const PhysicalTree& tree, std::vector<uint64_t>& pairs) {
-  // Switches first. Endpoints are leaves, so parents stay before their children.
-  const uint32_t count = static_cast<uint32_t>(tree.vertices.size());
-  std::vector<uint32_t> position(count);
-  uint32_t next = 0;
-  for (const bool want_switch : {true, false}) {
-    for (uint32_t i = 0; i < count; ++i) {
-      if (fabric.IsSwitch(tree.vertices[i]) == want_switch) position[i] = next++;
-    }
-  }
-  pairs.assign(size_t{2} * count, 0);
-  for (uint32_t i = 0; i < count; ++i) {
-    const VertexIndex v = tree.vertices[i];
-    const Guid guid = fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
-                                         : fabric.endpoint(fabric.AsEndpoint(v)).port_guid;
-    pairs[2 * position[i]] = guid.value();
-    if (tree.parents[i] >= 0) pairs[2 * position[i] + 1] = position[tree.parents[i]] + uint64_t{1};
-  }
-}
-
-void FillFromPlan(const Snapshot& snapshot, absl::Span<const int64_t> link_ids,
-                  absl::Span<const ChannelUse> uses, TreePlan plan, TreeRecord& record) {
-  AggregationTree& tree = plan.tree;
-  FillLinks(link_ids, uses, record.links);
-  record.fabric_version = snapshot.fabric->version();
-  record.type = static_cast<uint8_t>(tree.type);
-  record.builder = std::string(ToString(tree.builder));
-  record.width = tree.width;
-  record.height = plan.height;
-  record.radius = plan.radius;
-  FillSwitches(*snapshot.fabric, tree, record.switches);
-  record.edge_links_up.reserve(plan.edges.size());
-  record.edge_links_down.reserve(plan.edges.size());
-  for (const EdgeCost& edge : plan.edges) {
-    record.edge_links_up.push_back(edge.links_up);
-    record.edge_links_down.push_back(edge.links_down);
-  }
-  if (plan.physical) FillPhysical(*snapshot.fabric, *plan.physical, record.physical);
-  record.parents = std::move(tree.parents);
-  record.aggregate_us = plan.predicted.aggregate_us;
-  record.distribute_us = plan.predicted.distribute_us;
-  record.total_us = plan.predicted.total_us;
-  record.reason = std::move(plan.reason);
-  record.alternatives = std::move(plan.alternatives);
-  for (Alternative& alternative : record.alternatives) {  // endless is as good as not built
-    if (alternative.total_us && !std::isfinite(*alternative.total_us)) alternative.total_us.reset();
-  }
-  // The record stays as long as the tree: without what was reserved while these grew.
-  record.links.shrink_to_fit();
-  record.parents.shrink_to_fit();
-  record.reason.shrink_to_fit();
-  record.alternatives.shrink_to_fit();
-}
-
-namespace {
-
 VertexIndex FindVertex(const Fabric& fabric, Guid guid, bool is_switch) {
   if (is_switch) {
     const std::optional<SwitchIndex> found = fabric.FindSwitch(guid);
@@ -122,46 +62,6 @@ ChannelIndex ChannelBetween(const Fabric& fabric, VertexIndex from, VertexIndex 
   }
   return found;
 }
-
-}  // namespace
-
-AggregationTree PlaceTree(const Fabric& fabric, const JobRecord& job, const TreeRecord& record) {
-  AggregationTree tree;
-  tree.type = static_cast<TreeType>(record.type);
-  tree.width = record.width;
-  tree.rank_count = static_cast<uint32_t>(record.ranks.size());
-  tree.parents = record.parents;
-  tree.vertices.reserve(tree.parents.size());
-  for (const uint32_t rank : record.ranks) {
-    tree.vertices.push_back(FindVertex(fabric, job.endpoints[rank], false));
-  }
-  for (const TreeSwitchRecord& serving : record.switches) {
-    tree.vertices.push_back(FindVertex(fabric, serving.guid, true));
-  }
-  return tree;
-}
-
-PhysicalTree PlacePhysical(const Fabric& fabric, absl::Span<const int64_t> link_ids,
-                           const TreeRecord& record) {
-  PhysicalTree tree;
-  const size_t count = record.physical.size() / 2;
-  for (size_t i = 0; i < count; ++i) {
-    // No GUID is both a switch's and a port's in one tree.
-    const Guid guid(record.physical[2 * i]);
-    const int32_t parent = static_cast<int32_t>(record.physical[2 * i + 1]) - 1;
-    VertexIndex vertex = FindVertex(fabric, guid, true);
-    if (vertex == kGoneVertex) vertex = FindVertex(fabric, guid, false);
-    tree.vertices.push_back(vertex);
-    tree.parents.push_back(parent);
-    tree.up.push_back(
-        parent < 0 ? kNoChannel
-                   : ChannelBetween(fabric, vertex, tree.vertices[parent], link_ids, record));
-  }
-  if (count > 0) tree.root = tree.vertices[0];
-  return tree;
-}
-
-namespace {
 
 constexpr int kMaxNamedLinks = 4;  // of what one tree has lost
 
@@ -296,6 +196,96 @@ std::shared_ptr<const TreeRecord> Moved(const TreeRecord& record, const Snapshot
 }
 
 }  // namespace
+
+void FillPhysical(const Fabric& fabric, const PhysicalTree& tree, std::vector<uint64_t>& pairs) {
+  // Switches first. Endpoints are leaves, so parents stay before their children.
+  const uint32_t count = static_cast<uint32_t>(tree.vertices.size());
+  std::vector<uint32_t> position(count);
+  uint32_t next = 0;
+  for (const bool want_switch : {true, false}) {
+    for (uint32_t i = 0; i < count; ++i) {
+      if (fabric.IsSwitch(tree.vertices[i]) == want_switch) position[i] = next++;
+    }
+  }
+  pairs.assign(size_t{2} * count, 0);
+  for (uint32_t i = 0; i < count; ++i) {
+    const VertexIndex v = tree.vertices[i];
+    const Guid guid = fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
+                                         : fabric.endpoint(fabric.AsEndpoint(v)).port_guid;
+    pairs[2 * position[i]] = guid.value();
+    if (tree.parents[i] >= 0) pairs[2 * position[i] + 1] = position[tree.parents[i]] + uint64_t{1};
+  }
+}
+
+void FillFromPlan(const Snapshot& snapshot, absl::Span<const int64_t> link_ids,
+                  absl::Span<const ChannelUse> uses, TreePlan plan, TreeRecord& record) {
+  AggregationTree& tree = plan.tree;
+  FillLinks(link_ids, uses, record.links);
+  record.fabric_version = snapshot.fabric->version();
+  record.type = static_cast<uint8_t>(tree.type);
+  record.builder = std::string(ToString(tree.builder));
+  record.width = tree.width;
+  record.height = plan.height;
+  record.radius = plan.radius;
+  FillSwitches(*snapshot.fabric, tree, record.switches);
+  record.edge_links_up.reserve(plan.edges.size());
+  record.edge_links_down.reserve(plan.edges.size());
+  for (const EdgeCost& edge : plan.edges) {
+    record.edge_links_up.push_back(edge.links_up);
+    record.edge_links_down.push_back(edge.links_down);
+  }
+  if (plan.physical) FillPhysical(*snapshot.fabric, *plan.physical, record.physical);
+  record.parents = std::move(tree.parents);
+  record.aggregate_us = plan.predicted.aggregate_us;
+  record.distribute_us = plan.predicted.distribute_us;
+  record.total_us = plan.predicted.total_us;
+  record.reason = std::move(plan.reason);
+  record.alternatives = std::move(plan.alternatives);
+  for (Alternative& alternative : record.alternatives) {  // endless is as good as not built
+    if (alternative.total_us && !std::isfinite(*alternative.total_us)) alternative.total_us.reset();
+  }
+  // The record stays as long as the tree: without what was reserved while these grew.
+  record.links.shrink_to_fit();
+  record.parents.shrink_to_fit();
+  record.reason.shrink_to_fit();
+  record.alternatives.shrink_to_fit();
+}
+
+AggregationTree PlaceTree(const Fabric& fabric, const JobRecord& job, const TreeRecord& record) {
+  AggregationTree tree;
+  tree.type = static_cast<TreeType>(record.type);
+  tree.width = record.width;
+  tree.rank_count = static_cast<uint32_t>(record.ranks.size());
+  tree.parents = record.parents;
+  tree.vertices.reserve(tree.parents.size());
+  for (const uint32_t rank : record.ranks) {
+    tree.vertices.push_back(FindVertex(fabric, job.endpoints[rank], false));
+  }
+  for (const TreeSwitchRecord& serving : record.switches) {
+    tree.vertices.push_back(FindVertex(fabric, serving.guid, true));
+  }
+  return tree;
+}
+
+PhysicalTree PlacePhysical(const Fabric& fabric, absl::Span<const int64_t> link_ids,
+                           const TreeRecord& record) {
+  PhysicalTree tree;
+  const size_t count = record.physical.size() / 2;
+  for (size_t i = 0; i < count; ++i) {
+    // No GUID is both a switch's and a port's in one tree.
+    const Guid guid(record.physical[2 * i]);
+    const int32_t parent = static_cast<int32_t>(record.physical[2 * i + 1]) - 1;
+    VertexIndex vertex = FindVertex(fabric, guid, true);
+    if (vertex == kGoneVertex) vertex = FindVertex(fabric, guid, false);
+    tree.vertices.push_back(vertex);
+    tree.parents.push_back(parent);
+    tree.up.push_back(
+        parent < 0 ? kNoChannel
+                   : ChannelBetween(fabric, vertex, tree.vertices[parent], link_ids, record));
+  }
+  if (count > 0) tree.root = tree.vertices[0];
+  return tree;
+}
 
 StandingJudge::StandingJudge(const FabricView& view, const FabricView* before,
                              const Snapshot& survivors, const CostProfile& profile)

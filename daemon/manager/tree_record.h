@@ -1,5 +1,5 @@
-// From the planner's tree to the row that the store keeps and that answers are made of: names
-// instead of indices, the links that the tree's edges cross.
+// From the planner's tree to the row that the store keeps and that answers are made of, back to
+// values of the planner, and how such a tree stands on a published fabric.
 #ifndef COPPICE_DAEMON_MANAGER_TREE_RECORD_H_
 #define COPPICE_DAEMON_MANAGER_TREE_RECORD_H_
 

@@ -3,10 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <map>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -16,75 +12,12 @@
 #include "daemon/base/status_macros.h"
 
 namespace coppice {
-
-uint32_t LevelOf(const SwitchDistances& distances, EndpointIndex a, EndpointIndex b) {
-  const Fabric& fabric = distances.fabric();
-  const std::optional<SwitchIndex> s = fabric.attached_switch(a), t = fabric.attached_switch(b);
-  if (s.has_value() && t.has_value()) {
-    const uint8_t between = distances.Between(*s, *t);
-    return between == SwitchDistances::kUnreachable ? kApart : between + 2u;
-  }
-  return distances.Hops(fabric.Vertex(a), fabric.Vertex(b)).value_or(kApart);
-}
-
-NodeLevels LevelsOf(const Snapshot& snapshot, const std::vector<std::string>& hosts) {
-  const Fabric& fabric = *snapshot.fabric;
-  NodeLevels levels;
-  std::vector<std::optional<EndpointIndex>> representatives;  // [group]; none: not in the fabric
-  absl::flat_hash_map<uint32_t, uint32_t> group_of_switch;
-  std::optional<uint32_t> strangers;
-  for (const std::string& name : hosts) {
-    const std::optional<HostIndex> host = fabric.FindHost(name);
-    const auto next = static_cast<uint32_t>(representatives.size());
-    if (!host.has_value()) {
-      if (!strangers.has_value()) {
-        strangers = next;
-        representatives.push_back(std::nullopt);
-      }
-      levels.group.push_back(*strangers);
-      continue;
-    }
-    const EndpointIndex endpoint = fabric.endpoints_of_host(*host).front();
-    const std::optional<SwitchIndex> leaf = fabric.attached_switch(endpoint);
-    // Back to back: a group of its own.
-    const uint32_t group =
-        leaf.has_value() ? group_of_switch.try_emplace(leaf->value(), next).first->second : next;
-    if (group == next) representatives.push_back(endpoint);
-    levels.group.push_back(group);
-  }
-  levels.group_count = static_cast<uint32_t>(representatives.size());
-  levels.level = [&snapshot, representatives](uint32_t a, uint32_t b) {
-    if (!representatives[a].has_value() || !representatives[b].has_value()) return kApart;
-    return LevelOf(snapshot.routes->distances(), *representatives[a], *representatives[b]);
-  };
-  return levels;
-}
-
 namespace {
 
 struct PairCounts {
   size_t tcp = 0, verbs = 0;
   void Add(Transport transport) { ++(transport == Transport::kVerbs ? verbs : tcp); }
 };
-
-}  // namespace
-
-const char* NameOf(Transport transport) { return transport == Transport::kVerbs ? "verbs" : "TCP"; }
-
-Transport PrevailingTransport(const DistanceStore& distance_store,
-                              const std::vector<std::string>& hosts) {
-  const absl::flat_hash_set<absl::string_view> wanted(hosts.begin(), hosts.end());
-  PairCounts all, between;
-  distance_store.ForEach([&](const DistanceRecord& record) {
-    all.Add(record.transport);
-    const bool is_between = wanted.contains(record.host_a) && wanted.contains(record.host_b);
-    if (is_between) between.Add(record.transport);
-  });
-  const PairCounts& counts = between.tcp + between.verbs > 0 ? between : all;
-  return counts.verbs >= counts.tcp ? Transport::kVerbs : Transport::kTcp;
-}
-
-namespace {
 
 // Of an even number the mean of the two in the middle. Not empty.
 double Median(std::vector<double>& values) {
@@ -171,10 +104,7 @@ absl::StatusOr<std::vector<DistanceRecord>> ListEstimated(const DistanceStore& d
     return absl::InvalidArgumentError(absl::StrCat(
         "estimate: of ", hosts.size(), " hosts; name 1 to ", DistanceQuery::kMaxEstimated));
   }
-  if (snapshot == nullptr) {
-    return absl::UnavailableError(
-        "no fabric is known yet: the first sweep has not ended; try again");
-  }
+  if (snapshot == nullptr) return NoFabricError();
   const std::shared_ptr<const LevelMedianCache::Medians> medians =
       cache.Get(distance_store, *snapshot);
   const Transport transport =
@@ -195,80 +125,6 @@ absl::StatusOr<std::vector<DistanceRecord>> ListEstimated(const DistanceStore& d
   }
   return page;
 }
-
-}  // namespace
-
-absl::Status NotMeasured(absl::string_view a, absl::string_view b, const TransportLevel& level) {
-  const std::string why = absl::StrCat("the distance between ", a, " and ", b,
-                                       " was not measured over ", NameOf(level.first));
-  if (level.second == kApart) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(why, ", and no links join them, so that none of others stands for it; leave ",
-                     "out the one that is not in the fabric, or measure all --over tcp"));
-  }
-  return absl::FailedPreconditionError(absl::StrCat(why, ", nor that of any hosts ", level.second,
-                                                    " links apart; coppicectl distance measure ",
-                                                    "does"));
-}
-
-std::map<TransportLevel, LevelMedian> LevelMedians(const DistanceStore& distance_store,
-                                                   const Snapshot& snapshot) {
-  const Fabric& fabric = *snapshot.fabric;
-  std::map<TransportLevel, LevelValues> values;
-  distance_store.ForEach([&](const DistanceRecord& record) {
-    const std::optional<EndpointIndex> a = FirstEndpoint(fabric, record.host_a);
-    const std::optional<EndpointIndex> b = FirstEndpoint(fabric, record.host_b);
-    if (!a.has_value() || !b.has_value()) return;
-    LevelValues& level = values[{record.transport, LevelOf(snapshot.routes->distances(), *a, *b)}];
-    level.latency.push_back(record.latency_us);
-    level.latency_spread.push_back(record.latency_spread_us);
-    level.bandwidth.push_back(record.bandwidth_gbps);
-    level.bandwidth_spread.push_back(record.bandwidth_spread_gbps);
-  });
-  std::map<TransportLevel, LevelMedian> medians;
-  for (auto& [level, v] : values) {
-    medians[level] = {Median(v.latency), Median(v.latency_spread), Median(v.bandwidth),
-                      Median(v.bandwidth_spread), v.latency.size()};
-  }
-  return medians;
-}
-
-std::shared_ptr<const LevelMedianCache::Medians> LevelMedianCache::Get(
-    const DistanceStore& distance_store, const Snapshot& snapshot) {
-  std::lock_guard lock(mutex_);
-  const uint64_t revision = distance_store.revision();
-  if (medians_ == nullptr || revision != revision_ || fabric_.lock() != snapshot.fabric ||
-      routes_.lock() != snapshot.routes) {
-    medians_ = std::make_shared<const Medians>(LevelMedians(distance_store, snapshot));
-    revision_ = revision;
-    fabric_ = snapshot.fabric;
-    routes_ = snapshot.routes;
-  }
-  return medians_;
-}
-
-Transport LevelMedianCache::Prevailing(const DistanceStore& distance_store,
-                                       const std::vector<std::string>& hosts) {
-  std::lock_guard lock(mutex_);
-  const uint64_t revision = distance_store.revision();
-  if (!prevailing_ || revision != prevailing_revision_ || hosts != prevailing_of_) {
-    prevailing_ = PrevailingTransport(distance_store, hosts);
-    prevailing_revision_ = revision;
-    prevailing_of_ = hosts;
-  }
-  return *prevailing_;
-}
-
-absl::StatusOr<std::vector<DistanceRecord>> FindDistances(const DistanceStore& distance_store,
-                                                          const Snapshot* snapshot,
-                                                          const DistanceQuery& query,
-                                                          LevelMedianCache& medians) {
-  RETURN_IF_ERROR(CheckHosts(distance_store, snapshot, query.hosts));
-  return query.estimate ? ListEstimated(distance_store, snapshot, query, medians)
-                        : ListMeasured(distance_store, query);
-}
-
-namespace {
 
 constexpr double kUnknown = -1;
 
@@ -364,6 +220,134 @@ absl::Status Estimate(const Places& places, const Snapshot& snapshot,
 }
 
 }  // namespace
+
+uint32_t LevelOf(const SwitchDistances& distances, EndpointIndex a, EndpointIndex b) {
+  const Fabric& fabric = distances.fabric();
+  const std::optional<SwitchIndex> s = fabric.attached_switch(a), t = fabric.attached_switch(b);
+  if (s.has_value() && t.has_value()) {
+    const uint8_t between = distances.Between(*s, *t);
+    return between == SwitchDistances::kUnreachable ? kApart : between + 2u;
+  }
+  return distances.Hops(fabric.Vertex(a), fabric.Vertex(b)).value_or(kApart);
+}
+
+NodeLevels LevelsOf(const Snapshot& snapshot, const std::vector<std::string>& hosts) {
+  const Fabric& fabric = *snapshot.fabric;
+  NodeLevels levels;
+  std::vector<std::optional<EndpointIndex>> representatives;  // [group]; none: not in the fabric
+  absl::flat_hash_map<uint32_t, uint32_t> group_of_switch;
+  std::optional<uint32_t> strangers;
+  for (const std::string& name : hosts) {
+    const std::optional<HostIndex> host = fabric.FindHost(name);
+    const auto next = static_cast<uint32_t>(representatives.size());
+    if (!host.has_value()) {
+      if (!strangers.has_value()) {
+        strangers = next;
+        representatives.push_back(std::nullopt);
+      }
+      levels.group.push_back(*strangers);
+      continue;
+    }
+    const EndpointIndex endpoint = fabric.endpoints_of_host(*host).front();
+    const std::optional<SwitchIndex> leaf = fabric.attached_switch(endpoint);
+    // Back to back: a group of its own.
+    const uint32_t group =
+        leaf.has_value() ? group_of_switch.try_emplace(leaf->value(), next).first->second : next;
+    if (group == next) representatives.push_back(endpoint);
+    levels.group.push_back(group);
+  }
+  levels.group_count = static_cast<uint32_t>(representatives.size());
+  levels.level = [&snapshot, representatives](uint32_t a, uint32_t b) {
+    if (!representatives[a].has_value() || !representatives[b].has_value()) return kApart;
+    return LevelOf(snapshot.routes->distances(), *representatives[a], *representatives[b]);
+  };
+  return levels;
+}
+
+const char* NameOf(Transport transport) { return transport == Transport::kVerbs ? "verbs" : "TCP"; }
+
+Transport PrevailingTransport(const DistanceStore& distance_store,
+                              const std::vector<std::string>& hosts) {
+  const absl::flat_hash_set<absl::string_view> wanted(hosts.begin(), hosts.end());
+  PairCounts all, between;
+  distance_store.ForEach([&](const DistanceRecord& record) {
+    all.Add(record.transport);
+    const bool is_between = wanted.contains(record.host_a) && wanted.contains(record.host_b);
+    if (is_between) between.Add(record.transport);
+  });
+  const PairCounts& counts = between.tcp + between.verbs > 0 ? between : all;
+  return counts.verbs >= counts.tcp ? Transport::kVerbs : Transport::kTcp;
+}
+
+absl::Status NotMeasured(absl::string_view a, absl::string_view b, const TransportLevel& level) {
+  const std::string why = absl::StrCat("the distance between ", a, " and ", b,
+                                       " was not measured over ", NameOf(level.first));
+  if (level.second == kApart) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(why, ", and no links join them, so that none of others stands for it; leave ",
+                     "out the one that is not in the fabric, or measure all --over tcp"));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(why, ", nor that of any hosts ", level.second,
+                                                    " links apart; coppicectl distance measure ",
+                                                    "does"));
+}
+
+std::map<TransportLevel, LevelMedian> LevelMedians(const DistanceStore& distance_store,
+                                                   const Snapshot& snapshot) {
+  const Fabric& fabric = *snapshot.fabric;
+  std::map<TransportLevel, LevelValues> values;
+  distance_store.ForEach([&](const DistanceRecord& record) {
+    const std::optional<EndpointIndex> a = FirstEndpoint(fabric, record.host_a);
+    const std::optional<EndpointIndex> b = FirstEndpoint(fabric, record.host_b);
+    if (!a.has_value() || !b.has_value()) return;
+    LevelValues& level = values[{record.transport, LevelOf(snapshot.routes->distances(), *a, *b)}];
+    level.latency.push_back(record.latency_us);
+    level.latency_spread.push_back(record.latency_spread_us);
+    level.bandwidth.push_back(record.bandwidth_gbps);
+    level.bandwidth_spread.push_back(record.bandwidth_spread_gbps);
+  });
+  std::map<TransportLevel, LevelMedian> medians;
+  for (auto& [level, v] : values) {
+    medians[level] = {Median(v.latency), Median(v.latency_spread), Median(v.bandwidth),
+                      Median(v.bandwidth_spread), v.latency.size()};
+  }
+  return medians;
+}
+
+std::shared_ptr<const LevelMedianCache::Medians> LevelMedianCache::Get(
+    const DistanceStore& distance_store, const Snapshot& snapshot) {
+  std::lock_guard lock(mutex_);
+  const uint64_t revision = distance_store.revision();
+  if (medians_ == nullptr || revision != revision_ || fabric_.lock() != snapshot.fabric ||
+      routes_.lock() != snapshot.routes) {
+    medians_ = std::make_shared<const Medians>(LevelMedians(distance_store, snapshot));
+    revision_ = revision;
+    fabric_ = snapshot.fabric;
+    routes_ = snapshot.routes;
+  }
+  return medians_;
+}
+
+Transport LevelMedianCache::Prevailing(const DistanceStore& distance_store,
+                                       const std::vector<std::string>& hosts) {
+  std::lock_guard lock(mutex_);
+  const uint64_t revision = distance_store.revision();
+  if (!prevailing_ || revision != prevailing_revision_ || hosts != prevailing_of_) {
+    prevailing_ = PrevailingTransport(distance_store, hosts);
+    prevailing_revision_ = revision;
+    prevailing_of_ = hosts;
+  }
+  return *prevailing_;
+}
+
+absl::StatusOr<std::vector<DistanceRecord>> FindDistances(const DistanceStore& distance_store,
+                                                          const Snapshot* snapshot,
+                                                          const DistanceQuery& query,
+                                                          LevelMedianCache& medians) {
+  RETURN_IF_ERROR(CheckHosts(distance_store, snapshot, query.hosts));
+  return query.estimate ? ListEstimated(distance_store, snapshot, query, medians)
+                        : ListMeasured(distance_store, query);
+}
 
 absl::StatusOr<std::shared_ptr<const PlaceDistances>> MeasuredDistances(
     const Places& places, const Snapshot& snapshot, const DistanceStore& distance_store,

@@ -1,9 +1,7 @@
-// Measured distances as they are asked for: of some hosts, page by page, and with estimates for the
-// pairs that were not measured.
-//
-// An estimate is, for each number, the median of the pairs that are as many links apart in the
-// present fabric, and were measured over the same transport. Knows no mapping: measured_places.h
-// makes distances of it.
+// Measured distances as they are asked for: of some hosts, page by page, with estimates for the
+// pairs that were not measured, and as the D of a mapping. An estimate is, for each number, the
+// median of the pairs that are as many links apart in the present fabric, and were measured over
+// the same transport.
 #ifndef COPPICE_DAEMON_MANAGER_DISTANCES_DISTANCE_LISTING_H_
 #define COPPICE_DAEMON_MANAGER_DISTANCES_DISTANCE_LISTING_H_
 

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/distances/agent_table.h"
 #include "daemon/manager/distances/distance_listing.h"
 #include "proto/text/node_list.h"
 
@@ -92,10 +91,7 @@ absl::StatusOr<DistanceMeter::Connected> DistanceMeter::Connect(AgentInfo info, 
                                                                 AgentIdentity identity) {
   RETURN_IF_ERROR(CheckAgentInfo(info));
   const std::shared_ptr<const FabricView> view = manager_->fabric();
-  if (view == nullptr) {
-    return absl::UnavailableError(
-        "no fabric is known yet: the first sweep has not ended; try again");
-  }
+  if (view == nullptr) return NoFabricError();
   ASSIGN_OR_RETURN(info.host, HostOfAgent(*view->snapshot->fabric, info));
   if (absl::Status own = CheckHostIsOf(*view->snapshot->fabric, identity, info.host); !own.ok()) {
     Actor actor;
@@ -250,10 +246,7 @@ absl::Status DistanceMeter::CheckFree(const std::vector<std::string>& hosts) con
 absl::Status DistanceMeter::Measure(const MeasureArgs& args, MeasureWatch watch) {
   RETURN_IF_ERROR(CheckMeasureArgs(args));
   const std::shared_ptr<const FabricView> view = manager_->fabric();
-  if (view == nullptr) {
-    return absl::UnavailableError(
-        "no fabric is known yet: the first sweep has not ended; try again");
-  }
+  if (view == nullptr) return NoFabricError();
   std::vector<std::string> hosts, failures;
   {
     std::lock_guard lock(mutex_);

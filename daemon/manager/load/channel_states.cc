@@ -1,9 +1,9 @@
 #include "daemon/manager/load/channel_states.h"
 
-#include <algorithm>
 #include <limits>
 #include <numeric>
-#include <optional>
+
+#include "daemon/manager/inventory.h"
 
 namespace coppice {
 namespace {
@@ -72,6 +72,13 @@ void CompareErrors(const CounterReading& before, const CounterReading& after,
   }
 }
 
+double Share(double rate, double capacity) {
+  return capacity > 0 ? std::clamp(rate / capacity, 0.0, 1.0) : 0;
+}
+
+// Directions of links that went whose peaks are remembered, with what the store had at the start.
+constexpr size_t kMaxAbsent = 262'144;
+
 }  // namespace
 
 bool SlippedBack(uint64_t before, uint64_t after) {
@@ -109,14 +116,6 @@ PortInterval Compare(const CounterReading& before, const CounterReading& after, 
   if (before.is_extended == after.is_extended) CompareData(before, after, capacity, interval);
   return interval;
 }
-
-namespace {
-
-double Share(double rate, double capacity) {
-  return capacity > 0 ? std::clamp(rate / capacity, 0.0, 1.0) : 0;
-}
-
-}  // namespace
 
 void ChannelLoad::Restore(const LinkLoadRecord& record, absl::Duration until) {
   restored_ = std::clamp(record.average, 0.0, 1.0);
@@ -161,10 +160,7 @@ double ChannelLoad::Average(double capacity, absl::Duration now) const {
 }
 
 std::pair<Guid, PortNum> BeginOf(const Fabric& fabric, ChannelIndex channel) {
-  const VertexIndex v = fabric.channel_from(channel);
-  const Guid node = fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
-                                       : fabric.adapter(fabric.AsEndpoint(v)).guid;
-  return {node, fabric.channel_from_port(channel)};
+  return {NodeGuid(fabric, fabric.channel_from(channel)), fabric.channel_from_port(channel)};
 }
 
 bool FromB(const Fabric& fabric, ChannelIndex channel) {
@@ -208,13 +204,6 @@ PortCounterRecord RecordOf(Guid node, const DirectionState& state) {
   record.read = state.read;
   return record;
 }
-
-namespace {
-
-// Directions of links that went whose peaks are remembered, with what the store had at the start.
-constexpr size_t kMaxAbsent = 262'144;
-
-}  // namespace
 
 void ChannelStates::Restore(absl::Span<const LinkLoadRecord> loads, absl::Time wall) {
   restored_at_ = wall;

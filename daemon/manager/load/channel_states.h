@@ -3,11 +3,8 @@
 //
 //   stored loads --Restore--> until the first fabric, and of links that are away: peaks
 //                                      |  ^
-//   view --Adopt--> states [channel] <-+--+     carried over by the ends of each link
-//   readings --Take, UpdateLoads--> states
-//
-// Invariants: what a link carried survives a fabric that has it again, and nothing else. Knows no
-// store, no history and no tables. Not thread-safe: the load keeper's lock guards it.
+//   view --Adopt--> states [channel] <-+--+     carried over by the two ends of each link, node
+//   GUID readings --Take, UpdateLoads--> states      and port: what has another end is another link
 #ifndef COPPICE_DAEMON_MANAGER_LOAD_CHANNEL_STATES_H_
 #define COPPICE_DAEMON_MANAGER_LOAD_CHANNEL_STATES_H_
 

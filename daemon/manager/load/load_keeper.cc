@@ -3,20 +3,84 @@
 #include <algorithm>
 #include <cmath>
 #include <future>
-#include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/fabric.h"
 #include "daemon/manager/event_kinds.h"
-#include "daemon/manager/load/channel_states.h"
-#include "db/store.h"
+#include "daemon/manager/inventory.h"
 
 namespace coppice {
+namespace {
+
+// The events about counters, in words. Knows nothing of when they are told.
+
+std::string EndName(const Fabric& fabric, ChannelIndex c) {
+  return absl::StrCat(NodeName(fabric, fabric.channel_from(c)), "/",
+                      fabric.channel_from_port(c).value());
+}
+
+// `link.errors`: errors rise on the link, or no more.
+EventRecord ErrorsEvent(const Fabric& fabric, LinkIndex link, const ErrorWatch::Told& told,
+                        absl::Time wall) {
+  const ChannelIndex ab(2 * link.value()), ba = Fabric::Reverse(ab);
+  const auto ends = std::minmax({BeginOf(fabric, ab), BeginOf(fabric, ba)});
+  std::string object =
+      absl::StrCat("link:", ToString(ends.first.first), "/", ends.first.second.value(), "-",
+                   ToString(ends.second.first), "/", ends.second.second.value());
+  std::string message = absl::StrCat(
+      "link ", EndName(fabric, ab), " - ", EndName(fabric, ba),
+      told.is_over ? ": errors rise no more; " : ": errors rise: ", ErrorsInWords(told.errors),
+      " in ", absl::FormatDuration(absl::Trunc(told.since, absl::Milliseconds(1))));
+  EventRecord event = EventOf("link.errors", wall, std::move(object), std::move(message));
+  if (told.is_over) event.severity = "info";
+  return event;
+}
+
+// `port.counters`: a count of data stands at its end at the switch port that `channel` leaves.
+EventRecord StoppedEvent(const Fabric& fabric, ChannelIndex channel, absl::Time wall) {
+  const auto [node, port] = BeginOf(fabric, channel);
+  return EventOf(
+      "port.counters", wall, absl::StrCat("port:", ToString(node), "/", port.value()),
+      absl::StrCat("port ", EndName(fabric, channel),
+                   ": its 32-bit counts of data stand at their greatest value, and its load stays "
+                   "what it was: clear its counters (perfquery -R), regularly if it has none of 64 "
+                   "bits"));
+}
+
+// What a sweep did not read of one switch.
+struct Missing {
+  std::string first;  // in words, which begin with the switch's name
+  size_t count = 0;
+  bool is_silent = true;  // all of it
+};
+
+using Told = std::vector<std::pair<Guid, std::string>>;  // switch, message
+
+void Append(bool is_read_again, Told told, absl::Time wall, std::vector<EventRecord>& events) {
+  const auto event = [&](std::string object, std::string message) {
+    events.push_back(EventOf("switch.counters", wall, std::move(object), std::move(message)));
+    if (is_read_again) events.back().severity = "info";
+  };
+  if (told.size() <= UnreadWatch::kMaxTold) {
+    for (auto& [guid, message] : told) {
+      event(absl::StrCat("switch:", ToString(guid)), std::move(message));
+    }
+    return;
+  }
+  std::string summary = absl::StrCat(told.size(), " of these in one sweep");
+  for (size_t i = 0; i < 3; ++i) absl::StrAppend(&summary, "; ", told[i].second);
+  event("fabric", absl::StrCat(summary, "; ..."));
+}
+
+// Rows of loads that stay as they are say so once in this time, so that a restart counts them.
+constexpr absl::Duration kWriteSameLoad = absl::Minutes(1);
+// Shares are stored in steps of this: what fades is 0 at last, and its row is left alone.
+constexpr double kStoredStep = 1e-6;
+
+}  // namespace
 
 bool IsRising(const PortInterval& interval, double threshold) {
   if (interval.error(ErrorCount::kLinkDowned) > 0) return true;
@@ -56,49 +120,6 @@ std::string ErrorsInWords(const std::array<uint64_t, kErrorCounts>& errors) {
   }
   return words.empty() ? "none" : words;
 }
-
-namespace {
-
-// The events about counters, in words. Knows nothing of when they are told.
-
-std::string EndName(const Fabric& fabric, ChannelIndex c) {
-  const VertexIndex v = fabric.channel_from(c);
-  std::string name = fabric.IsSwitch(v)
-                         ? fabric.switch_info(fabric.AsSwitch(v)).description
-                         : std::string(fabric.host_name(fabric.host(fabric.AsEndpoint(v))));
-  if (name.empty()) name = ToString(BeginOf(fabric, c).first);
-  return absl::StrCat(name, "/", fabric.channel_from_port(c).value());
-}
-
-// `link.errors`: errors rise on the link, or no more.
-EventRecord ErrorsEvent(const Fabric& fabric, LinkIndex link, const ErrorWatch::Told& told,
-                        absl::Time wall) {
-  const ChannelIndex ab(2 * link.value()), ba = Fabric::Reverse(ab);
-  const auto ends = std::minmax({BeginOf(fabric, ab), BeginOf(fabric, ba)});
-  std::string object =
-      absl::StrCat("link:", ToString(ends.first.first), "/", ends.first.second.value(), "-",
-                   ToString(ends.second.first), "/", ends.second.second.value());
-  std::string message = absl::StrCat(
-      "link ", EndName(fabric, ab), " - ", EndName(fabric, ba),
-      told.is_over ? ": errors rise no more; " : ": errors rise: ", ErrorsInWords(told.errors),
-      " in ", absl::FormatDuration(absl::Trunc(told.since, absl::Milliseconds(1))));
-  EventRecord event = EventOf("link.errors", wall, std::move(object), std::move(message));
-  if (told.is_over) event.severity = "info";
-  return event;
-}
-
-// `port.counters`: a count of data stands at its end at the switch port that `channel` leaves.
-EventRecord StoppedEvent(const Fabric& fabric, ChannelIndex channel, absl::Time wall) {
-  const auto [node, port] = BeginOf(fabric, channel);
-  return EventOf(
-      "port.counters", wall, absl::StrCat("port:", ToString(node), "/", port.value()),
-      absl::StrCat("port ", EndName(fabric, channel),
-                   ": its 32-bit counts of data stand at their greatest value, and its load stays "
-                   "what it was: clear its counters (perfquery -R), regularly if it has none of 64 "
-                   "bits"));
-}
-
-}  // namespace
 
 void PortWatch::Adopt(const Fabric& old, const Fabric& now) {
   absl::flat_hash_map<uint32_t, ErrorWatch> watches;
@@ -145,35 +166,6 @@ void PortWatch::WatchStops(ChannelStates& ports, absl::Time wall,
     events.push_back(StoppedEvent(fabric, fabric.channel_at(at, state.reading.port), wall));
   });
 }
-
-namespace {
-
-// What a sweep did not read of one switch.
-struct Missing {
-  std::string first;  // in words, which begin with the switch's name
-  size_t count = 0;
-  bool is_silent = true;  // all of it
-};
-
-using Told = std::vector<std::pair<Guid, std::string>>;  // switch, message
-
-void Append(bool is_read_again, Told told, absl::Time wall, std::vector<EventRecord>& events) {
-  const auto event = [&](std::string object, std::string message) {
-    events.push_back(EventOf("switch.counters", wall, std::move(object), std::move(message)));
-    if (is_read_again) events.back().severity = "info";
-  };
-  if (told.size() <= UnreadWatch::kMaxTold) {
-    for (auto& [guid, message] : told) {
-      event(absl::StrCat("switch:", ToString(guid)), std::move(message));
-    }
-    return;
-  }
-  std::string summary = absl::StrCat(told.size(), " of these in one sweep");
-  for (size_t i = 0; i < 3; ++i) absl::StrAppend(&summary, "; ", told[i].second);
-  event("fabric", absl::StrCat(summary, "; ..."));
-}
-
-}  // namespace
 
 void UnreadWatch::Take(const CounterSweep& sweep, absl::Time wall,
                        std::vector<EventRecord>& events) {
@@ -307,15 +299,6 @@ void HistorySlots::CloseAll(ChannelStates& ports, StoreBatches& batches) {
   WriteClosed(batches);
 }
 
-namespace {
-
-// Rows of loads that stay as they are say so once in this time, so that a restart counts them.
-constexpr absl::Duration kWriteSameLoad = absl::Minutes(1);
-// Shares are stored in steps of this: what fades is 0 at last, and its row is left alone.
-constexpr double kStoredStep = 1e-6;
-
-}  // namespace
-
 void LoadKeeper::Configure(const LoadOptions& options) {
   std::lock_guard lock(mu_);
   options_ = options;
@@ -365,11 +348,7 @@ void LoadKeeper::Publish(const Fabric* fabric, std::shared_ptr<const LinkLoad> l
 }
 
 void LoadKeeper::PublishNone() {
-  std::shared_ptr<const FabricView> view;
-  {
-    std::lock_guard tables_lock(tables_->mu);
-    view = tables_->view;
-  }
+  const std::shared_ptr<const FabricView> view = tables_->Published();
   if (view == nullptr || view->snapshot->load->empty()) return;
   Publish(view->snapshot->fabric.get(), std::make_shared<const LinkLoad>());
 }

@@ -1,20 +1,12 @@
 // What the counters say: takes each counter sweep, keeps rates, moving averages and peaks of every
-// channel, publishes them as the load that plans see, and hands counters, load and history to the
-// store.
+// channel, publishes them as the load that plans see, tells what is wrong, and hands counters, load
+// and history to the store.
 //
 //   CounterSweep --> ChannelStates --> average per channel --> LinkLoad --> Tables: the view
 //                     |    |    |                               (same version) and PromisedLoad
 //                     |    |    +-- HistorySlots --+
 //                     |    +------- counters, load +--> StoreBatches --> Store
 //                     +-- PortWatch --> events, returned to the caller
-//
-// How whoever schedules sweeps uses it (the sweeping thread only, unless said otherwise):
-//   keeper.Restore()                      once, before the first sweep
-//   keeper.LoadOf(fabric, link_ids)       when a changed fabric is about to be published
-//   keeper.ClearIfSilent()                when it has been
-//   keeper.TakeReadings(sweep, view, now, events)   after each ReadCounters
-//   keeper.ForgetIfSilent(monotonic)      every few seconds
-//   keeper.Flush()                        when the daemon stops
 //
 // Invariants: load never is negative, above 1 or not a number; the wall clock only labels; what a
 // link carried survives a sweep that saw it again, and nothing else. Knows no MADs and no SQL.

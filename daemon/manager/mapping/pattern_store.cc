@@ -1,10 +1,8 @@
 #include "daemon/manager/mapping/pattern_store.h"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -38,6 +36,35 @@ absl::Status NoSuchPattern(absl::string_view name) {
   return absl::NotFoundError(absl::StrCat("no pattern is stored as ", name,
                                           " by you or an administrator; coppicectl "
                                           "pattern list shows all, take another's as OWNER:NAME"));
+}
+
+absl::Status CheckOrder(const JobRecord& job, const std::vector<uint32_t>& positions,
+                        const std::string& note) {
+  const size_t ranks = job.endpoints.size();
+  if (positions.empty() || positions.size() > ranks) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("permutation: %d ranks for the %d of job %d; give 1 to %d",
+                        positions.size(), ranks, job.id.value(), ranks));
+  }
+  std::vector<bool> is_taken(ranks);
+  for (size_t rank = 0; rank < positions.size(); ++rank) {
+    if (positions[rank] >= ranks) {
+      return absl::InvalidArgumentError(
+          absl::StrFormat("permutation: rank %d at position %d; job %d has positions 0 to %d", rank,
+                          positions[rank], job.id.value(), ranks - 1));
+    }
+    if (is_taken[positions[rank]]) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "permutation: two ranks at position %d, of which rank %d is one; give each its own",
+          positions[rank], rank));
+    }
+    is_taken[positions[rank]] = true;
+  }
+  if (note.size() > OrderStore::kMaxNoteBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("note: %d bytes; give at most %d", note.size(), OrderStore::kMaxNoteBytes));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -285,39 +312,6 @@ absl::Status PatternStore::Delete(absl::string_view name, const Actor& actor,
   return absl::OkStatus();
 }
 
-namespace {
-
-absl::Status CheckOrder(const JobRecord& job, const std::vector<uint32_t>& positions,
-                        const std::string& note) {
-  const size_t ranks = job.endpoints.size();
-  if (positions.empty() || positions.size() > ranks) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("permutation: %d ranks for the %d of job %d; give 1 to %d",
-                        positions.size(), ranks, job.id.value(), ranks));
-  }
-  std::vector<bool> is_taken(ranks);
-  for (size_t rank = 0; rank < positions.size(); ++rank) {
-    if (positions[rank] >= ranks) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("permutation: rank %d at position %d; job %d has positions 0 to %d", rank,
-                          positions[rank], job.id.value(), ranks - 1));
-    }
-    if (is_taken[positions[rank]]) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "permutation: two ranks at position %d, of which rank %d is one; give each its own",
-          positions[rank], rank));
-    }
-    is_taken[positions[rank]] = true;
-  }
-  if (note.size() > OrderStore::kMaxNoteBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("note: %d bytes; give at most %d", note.size(), OrderStore::kMaxNoteBytes));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 absl::StatusOr<JobView> OrderStore::ActiveJob(JobId id) {
   ASSIGN_OR_RETURN(JobView job, manager_->GetJob(id));
   if (job.record->state == JobState::kActive) return job;
@@ -360,7 +354,7 @@ absl::StatusOr<std::string> OrderStore::LaunchTextOf(const OrderRecord& order,
                                                      LaunchFormat format) {
   ASSIGN_OR_RETURN(const JobView job, ActiveJob(order.job));
   const std::shared_ptr<const FabricView> view = manager_->fabric();
-  if (view == nullptr) return absl::UnavailableError("no fabric is known yet; try again");
+  if (view == nullptr) return NoFabricError();
   const Fabric& fabric = *view->snapshot->fabric;
   std::vector<absl::string_view> hosts;
   for (const Guid guid : job.record->endpoints) {

@@ -1,11 +1,8 @@
-// Patterns that are kept by the name of their application, so that its next run is mapped by what
-// the last one did.
+// What is kept of mappings: patterns by the name of their application, so that its next run is
+// mapped by what the last one did, and orders of jobs' ranks that somebody found elsewhere.
 //
-// Names are their owners': who asks for a name gets his own pattern, else an administrator's, never
-// a stranger's unless he says whose ("ada:lammps/melt").
-//
-//   Put: encoded --> parts of 256 KiB, one mutation each, so that grants go on between them
-//                --> PutPattern, which makes the whole visible in one durable step
+// Names of patterns are their owners': who asks for a name gets his own pattern, else an
+// administrator's, never a stranger's unless he says whose ("ada:lammps/melt").
 #ifndef COPPICE_DAEMON_MANAGER_MAPPING_PATTERN_STORE_H_
 #define COPPICE_DAEMON_MANAGER_MAPPING_PATTERN_STORE_H_
 
@@ -19,14 +16,13 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/base/clock.h"
+#include "daemon/manager/ledgers.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/memory_budget.h"
-#include "daemon/manager/ledgers.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/mapping/pattern.h"

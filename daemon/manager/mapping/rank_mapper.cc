@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/distances/distance_listing.h"
 #include "daemon/mapping/algorithm.h"
-#include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search_bytes.h"
 #include "proto/text/node_list.h"
 
@@ -251,10 +248,7 @@ absl::StatusOr<const MappingTask*> RankMapper::WithoutLists(
 
 absl::StatusOr<RankMapper::Question> RankMapper::Ask(const MappingTask& task) {
   const std::shared_ptr<const FabricView> view = manager_->fabric();
-  if (view == nullptr) {
-    return absl::UnavailableError(
-        "no fabric is known yet: the first sweep has not ended; try again");
-  }
+  if (view == nullptr) return NoFabricError();
   Question question;
   question.fabric_version = view->snapshot->fabric->version();
   if (task.fabric_version != 0 && task.fabric_version != question.fabric_version) {

@@ -9,6 +9,34 @@
 #include "daemon/placement/placement_metrics.h"
 
 namespace coppice {
+namespace {
+
+// Between two questions whether to wait on: nobody tells us that a caller has gone.
+constexpr std::chrono::milliseconds kAskAgain(20);
+
+template <class Name>
+std::vector<HostIndex> Distinct(const Fabric& fabric, size_t count, Name host_of) {
+  std::vector<HostIndex> hosts;
+  std::vector<bool> seen(fabric.host_count(), false);
+  for (size_t i = 0; i < count; ++i) {
+    const std::optional<HostIndex> host = host_of(i);
+    if (!host || seen[host->value()]) continue;
+    seen[host->value()] = true;
+    hosts.push_back(*host);
+  }
+  return hosts;
+}
+
+// Nobody else gets what is left on the leaf switches of these hosts.
+void Guard(const PlacementIndex& index, absl::Span<const HostIndex> hosts, Occupancy& occupancy) {
+  for (const HostIndex host : hosts) {
+    const uint32_t leaf = index.leaf_of(host);
+    if (leaf == PlacementIndex::kNone) continue;
+    for (const HostIndex beside : index.hosts(leaf)) occupancy.is_placed[beside.value()] = true;
+  }
+}
+
+}  // namespace
 
 bool NodeHolds::MayTake(const Wish& wish, uint64_t since) const {
   for (const std::string& name : wish.nodes) {
@@ -73,13 +101,6 @@ void NodeHolds::Free(const Wish& wish) {
   count_ -= wish.nodes.size();
 }
 
-namespace {
-
-// Between two questions whether to wait on: nobody tells us that a caller has gone.
-constexpr std::chrono::milliseconds kAskAgain(20);
-
-}  // namespace
-
 absl::Status PlacementTurns::WaitUntil(std::unique_lock<std::mutex>& lock, const MayWait& may_wait,
                                        absl::FunctionRef<bool()> is_due) {
   absl::Status status;
@@ -124,32 +145,6 @@ uint32_t PlacementTurns::waiting() const {
   std::lock_guard lock(mu_);
   return waiting_;
 }
-
-namespace {
-
-template <class Name>
-std::vector<HostIndex> Distinct(const Fabric& fabric, size_t count, Name host_of) {
-  std::vector<HostIndex> hosts;
-  std::vector<bool> seen(fabric.host_count(), false);
-  for (size_t i = 0; i < count; ++i) {
-    const std::optional<HostIndex> host = host_of(i);
-    if (!host || seen[host->value()]) continue;
-    seen[host->value()] = true;
-    hosts.push_back(*host);
-  }
-  return hosts;
-}
-
-// Nobody else gets what is left on the leaf switches of these hosts.
-void Guard(const PlacementIndex& index, absl::Span<const HostIndex> hosts, Occupancy& occupancy) {
-  for (const HostIndex host : hosts) {
-    const uint32_t leaf = index.leaf_of(host);
-    if (leaf == PlacementIndex::kNone) continue;
-    for (const HostIndex beside : index.hosts(leaf)) occupancy.is_placed[beside.value()] = true;
-  }
-}
-
-}  // namespace
 
 std::vector<HostIndex> HostsOfJob(const Fabric& fabric, const JobRecord& job) {
   return Distinct(fabric, job.endpoints.size(), [&](size_t i) -> std::optional<HostIndex> {
@@ -227,6 +222,15 @@ void PlacementSnapshotKeeper::Remove(Key key) {
   holders_.erase(found);
 }
 
+void PlacementSnapshotKeeper::RemoveBut(bool are_placements,
+                                        const absl::flat_hash_set<int64_t>& kept) {
+  std::vector<Key> gone;
+  for (const auto& [key, holder] : holders_) {
+    if (key.first == are_placements && !kept.contains(key.second)) gone.push_back(key);
+  }
+  for (const Key& key : gone) Remove(key);
+}
+
 void PlacementSnapshotKeeper::AddJob(const JobRecord& job) {
   Holder holder;
   holder.label = absl::StrCat("job:", job.id.value(), " of ", job.owner);
@@ -268,11 +272,7 @@ absl::Status PlacementSnapshotKeeper::Follow(PlacementSnapshot& placing) {
   if (changes.is_all) {
     absl::flat_hash_set<int64_t> active;
     for (const auto& [id, job] : changes.added) active.insert(id.value());
-    std::vector<Key> gone;
-    for (const auto& [key, holder] : holders_) {
-      if (!key.first && !active.contains(key.second)) gone.push_back(key);
-    }
-    for (const Key& key : gone) Remove(key);
+    RemoveBut(/*are_placements=*/false, active);
   }
   for (const auto& [id, job] : changes.added) AddJob(*job);
   return absl::OkStatus();
@@ -286,11 +286,7 @@ absl::StatusOr<PlacementSnapshot> PlacementSnapshotKeeper::Compose(Holding holdi
   placing.snapshot.load = std::move(load);
   absl::flat_hash_set<int64_t> holds;
   for (const auto& placement : holding.placements) holds.insert(placement->id.value());
-  std::vector<Key> gone;
-  for (const auto& [key, holder] : holders_) {
-    if (key.first && !holds.contains(key.second)) gone.push_back(key);
-  }
-  for (const Key& key : gone) Remove(key);
+  RemoveBut(/*are_placements=*/true, holds);
   for (const auto& placement : holding.placements) {
     if (!holders_.contains(Key(true, placement->id.value()))) AddPlacement(*placement);
   }
@@ -333,12 +329,11 @@ bool PlacementSnapshotKeeper::IsStillFree(const PlacementSnapshot& placing,
   return true;
 }
 
-absl::StatusOr<std::pair<std::shared_ptr<const FabricView>, std::shared_ptr<const PlacementIndex>>>
-PlacementSnapshotKeeper::Index() {
+absl::StatusOr<std::shared_ptr<const PlacementIndex>> PlacementSnapshotKeeper::Index() {
   std::lock_guard lock(mu_);
   PlacementSnapshot placing;
   RETURN_IF_ERROR(Follow(placing));
-  return std::pair(view_, index_);
+  return index_;
 }
 
 }  // namespace coppice

@@ -1,12 +1,9 @@
-// What one attempt at placements is planned on: the fabric, and who holds which of its nodes, as of
-// one instant; and the keeper that has it ready without counting every job anew.
+// Who holds which node: where plans that were made at the same time meet, whose turn it is to take
+// nodes, and, as of one instant, what an attempt is planned on.
 //
 //   JobTable  --came and went--> keeper --copy--> placing --(a batch adds its own)--> Place
 //   Placements --holding now-->    |
 //                        channels that each holder's routes use, counted once
-//
-// The keeper adds a holder's channels when it comes and takes the same away when it goes; another
-// fabric, or other routes, are begun anew.
 #ifndef COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENT_SNAPSHOT_H_
 #define COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENT_SNAPSHOT_H_
 
@@ -24,7 +21,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
@@ -195,9 +191,7 @@ class PlacementSnapshotKeeper {
   bool IsStillFree(const PlacementSnapshot& placing, absl::Span<const Chosen> plan);
 
   // The index of the published fabric. UNAVAILABLE: none yet.
-  absl::StatusOr<
-      std::pair<std::shared_ptr<const FabricView>, std::shared_ptr<const PlacementIndex>>>
-  Index();
+  absl::StatusOr<std::shared_ptr<const PlacementIndex>> Index();
 
   // The job, which is in the tables or about to be, keeps others off its leaf switches.
   void MarkExclusive(JobId job);
@@ -220,6 +214,7 @@ class PlacementSnapshotKeeper {
   void AddPlacement(const PlacementRecord& placement);
   void Add(Key key, Holder holder);
   void Remove(Key key);
+  void RemoveBut(bool are_placements, const absl::flat_hash_set<int64_t>& kept);
 
   Tables* const tables_;
   std::mutex mu_;

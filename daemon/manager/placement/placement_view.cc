@@ -1,9 +1,6 @@
 #include "daemon/manager/placement/placement_view.h"
 
-#include <algorithm>
 #include <cmath>
-#include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -28,6 +25,76 @@ bool Find(absl::string_view json, absl::string_view name, double& value) {
   absl::string_view text = json.substr(at + name.size() + 3);
   text = text.substr(0, text.find_first_of(",}"));
   return absl::SimpleAtod(text, &value) && std::isfinite(value);
+}
+
+constexpr size_t kMaxNamesTold = 5;
+constexpr uint32_t kMaxRanksPerNode = 1u << 16;
+constexpr absl::Duration kDefaultBudget = absl::Seconds(1);  // placements.proto
+
+void Add(const std::vector<std::string>& names, Fingerprint& fingerprint) {
+  fingerprint.Add(uint64_t{names.size()});
+  for (const std::string& name : names) fingerprint.Add(name);
+}
+
+constexpr size_t kMaxNodesTold = 8;
+constexpr uint32_t kNoPath = UINT32_MAX;
+
+uint64_t FingerprintOf(const StartPlacementArgs& args) {
+  Fingerprint fingerprint;
+  fingerprint.Add("placement").Add(static_cast<uint64_t>(args.id.value()));
+  fingerprint.Add(args.display_name).Add(uint64_t{args.ranks_per_node});
+  fingerprint.Add(args.lease ? absl::ToDoubleSeconds(*args.lease) : 0.0);
+  return fingerprint.Add(uint64_t{args.arrange_ranks}).value();
+}
+
+// The first ports of the nodes. FAILED_PRECONDITION names those that are not there.
+absl::StatusOr<std::vector<Guid>> PortsOf(const Fabric& fabric, const PlacementRecord& placement) {
+  std::vector<Guid> ports;
+  std::vector<absl::string_view> gone;
+  for (const std::string& node : placement.nodes) {
+    const std::optional<HostIndex> host = fabric.FindHost(node);
+    const auto endpoints =
+        host ? fabric.endpoints_of_host(*host) : absl::Span<const EndpointIndex>();
+    if (endpoints.empty()) {
+      gone.push_back(node);
+    } else {
+      ports.push_back(fabric.endpoint(endpoints.front()).port_guid);
+    }
+  }
+  if (gone.empty()) return ports;
+  const size_t told = std::min(gone.size(), kMaxNodesTold);
+  return absl::FailedPreconditionError(absl::StrCat(
+      "placement ", placement.id.value(), ": node ",
+      absl::StrJoin(gone.begin(), gone.begin() + told, ", "),
+      gone.size() > told ? absl::StrCat(" and ", gone.size() - told, " more") : "",
+      " left the fabric or stopped answering since it was made; start it when they are back, or "
+      "release it and make another"));
+}
+
+absl::StatusOr<NodeDistancesView> DistancesBetween(const PlacementIndex& index,
+                                                   absl::Span<const HostIndex> hosts) {
+  const size_t n = hosts.size();
+  if (n < 1 || n > Placements::kMaxDistanceNodes) {
+    return absl::InvalidArgumentError(absl::StrCat("nodes: distances between ", n,
+                                                   " nodes; ask for those of 1 to ",
+                                                   Placements::kMaxDistanceNodes));
+  }
+  NodeDistancesView view;
+  view.hops.reserve(n * n);
+  view.levels.reserve(n * n);
+  for (const HostIndex a : hosts) {
+    view.nodes.emplace_back(index.fabric().host_name(a));
+    const uint32_t from = index.leaf_of(a);
+    for (const HostIndex b : hosts) {
+      const uint32_t to = index.leaf_of(b);
+      const bool is_cabled = from != PlacementIndex::kNone && to != PlacementIndex::kNone;
+      const uint32_t hops = a == b ? 0 : is_cabled ? index.Hops(from, to) : kNoPath;
+      view.hops.push_back(a != b && hops >= PlacementIndex::kUnreachable ? kNoPath : hops);
+      const bool same_pod = is_cabled && index.pod_of(from) == index.pod_of(to);
+      view.levels.push_back(a == b ? 0 : is_cabled && from == to ? 1 : same_pod ? 2 : 3);
+    }
+  }
+  return view;
 }
 
 }  // namespace
@@ -58,19 +125,6 @@ RecordedMeasures ParseMeasures(absl::string_view json) {
   return recorded;
 }
 
-namespace {
-
-constexpr size_t kMaxNamesTold = 5;
-constexpr uint32_t kMaxRanksPerNode = 1u << 16;
-constexpr absl::Duration kDefaultBudget = absl::Seconds(1);  // placements.proto
-
-void Add(const std::vector<std::string>& names, Fingerprint& fingerprint) {
-  fingerprint.Add(uint64_t{names.size()});
-  for (const std::string& name : names) fingerprint.Add(name);
-}
-
-}  // namespace
-
 absl::Status CheckTask(const PlacementTask& task) {
   if (task.constraints.host_count == 0) {
     return absl::InvalidArgumentError("node_count: ask for at least one node");
@@ -97,6 +151,7 @@ absl::Duration CallBudget::NextOf(const PlacementTask& task) {
 }
 
 absl::Status CallBudget::Check() const {
+  if (IsCancelled()) return absl::CancelledError("the client went away");
   if (clock_->Monotonic() < latest_) return absl::OkStatus();
   return absl::DeadlineExceededError(absl::StrCat("requests: planned for ",
                                                   absl::FormatDuration(2 * kLongestBudget),
@@ -172,72 +227,6 @@ uint64_t FingerprintOf(const CreatePlacementArgs& args) {
 
 // Placements::Start and the distances of nodes: what a job's launcher asks.
 
-namespace {
-
-constexpr size_t kMaxNodesTold = 8;
-constexpr uint32_t kNoPath = UINT32_MAX;
-
-uint64_t FingerprintOf(const StartPlacementArgs& args) {
-  Fingerprint fingerprint;
-  fingerprint.Add("placement").Add(static_cast<uint64_t>(args.id.value()));
-  fingerprint.Add(args.display_name).Add(uint64_t{args.ranks_per_node});
-  fingerprint.Add(args.lease ? absl::ToDoubleSeconds(*args.lease) : 0.0);
-  return fingerprint.Add(uint64_t{args.arrange_ranks}).value();
-}
-
-// The first ports of the nodes. FAILED_PRECONDITION names those that are not there.
-absl::StatusOr<std::vector<Guid>> PortsOf(const Fabric& fabric, const PlacementRecord& placement) {
-  std::vector<Guid> ports;
-  std::vector<absl::string_view> gone;
-  for (const std::string& node : placement.nodes) {
-    const std::optional<HostIndex> host = fabric.FindHost(node);
-    const auto endpoints =
-        host ? fabric.endpoints_of_host(*host) : absl::Span<const EndpointIndex>();
-    if (endpoints.empty()) {
-      gone.push_back(node);
-    } else {
-      ports.push_back(fabric.endpoint(endpoints.front()).port_guid);
-    }
-  }
-  if (gone.empty()) return ports;
-  const size_t told = std::min(gone.size(), kMaxNodesTold);
-  return absl::FailedPreconditionError(absl::StrCat(
-      "placement ", placement.id.value(), ": node ",
-      absl::StrJoin(gone.begin(), gone.begin() + told, ", "),
-      gone.size() > told ? absl::StrCat(" and ", gone.size() - told, " more") : "",
-      " left the fabric or stopped answering since it was made; start it when they are back, or "
-      "release it and make another"));
-}
-
-NodeDistancesView DistancesBetween(const PlacementIndex& index, absl::Span<const HostIndex> hosts) {
-  NodeDistancesView view;
-  const size_t n = hosts.size();
-  view.hops.reserve(n * n);
-  view.levels.reserve(n * n);
-  for (const HostIndex a : hosts) {
-    view.nodes.emplace_back(index.fabric().host_name(a));
-    const uint32_t from = index.leaf_of(a);
-    for (const HostIndex b : hosts) {
-      const uint32_t to = index.leaf_of(b);
-      const bool is_cabled = from != PlacementIndex::kNone && to != PlacementIndex::kNone;
-      const uint32_t hops = a == b ? 0 : is_cabled ? index.Hops(from, to) : kNoPath;
-      view.hops.push_back(a != b && hops >= PlacementIndex::kUnreachable ? kNoPath : hops);
-      const bool same_pod = is_cabled && index.pod_of(from) == index.pod_of(to);
-      view.levels.push_back(a == b ? 0 : is_cabled && from == to ? 1 : same_pod ? 2 : 3);
-    }
-  }
-  return view;
-}
-
-absl::Status CheckCount(size_t nodes) {
-  if (nodes >= 1 && nodes <= Placements::kMaxDistanceNodes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("nodes: distances between ", nodes,
-                                                 " nodes; ask for those of 1 to ",
-                                                 Placements::kMaxDistanceNodes));
-}
-
-}  // namespace
-
 absl::StatusOr<JobRecord> Placements::JobOf(const PlacementRecord& placement,
                                             const StartPlacementArgs& args) {
   RETURN_IF_ERROR(CheckLength("request_id", args.request_id, kMaxRequestIdBytes));
@@ -266,11 +255,7 @@ absl::StatusOr<JobRecord> Placements::JobOf(const PlacementRecord& placement,
                                                    ", but the order of ranks is for ",
                                                    placement.ranks_per_node));
   }
-  std::shared_ptr<const FabricView> view;
-  {
-    std::lock_guard lock(tables_->mu);
-    view = tables_->view;
-  }
+  const std::shared_ptr<const FabricView> view = tables_->Published();
   if (view == nullptr) return NoFabricError();
   ASSIGN_OR_RETURN(const std::vector<Guid> ports, PortsOf(*view->snapshot->fabric, placement));
   if (args.arrange_ranks) {
@@ -365,28 +350,21 @@ void Placements::OnStarted(PlacementId id, const std::string& by, absl::StatusOr
 }
 
 absl::StatusOr<NodeDistancesView> Placements::Distances(const std::vector<std::string>& nodes) {
-  ASSIGN_OR_RETURN(const auto ground, keeper_.Index());
-  ASSIGN_OR_RETURN(const std::vector<HostIndex> hosts,
-                   ReadNodes(*ground.first->snapshot->fabric, nodes, "nodes"));
-  RETURN_IF_ERROR(CheckCount(hosts.size()));
-  return DistancesBetween(*ground.second, hosts);
+  ASSIGN_OR_RETURN(const auto index, keeper_.Index());
+  ASSIGN_OR_RETURN(const std::vector<HostIndex> hosts, ReadNodes(index->fabric(), nodes, "nodes"));
+  return DistancesBetween(*index, hosts);
 }
 
 absl::StatusOr<NodeDistancesView> Placements::DistancesOfJob(JobId id) {
   ASSIGN_OR_RETURN(const JobView job, jobs_->Get(id));
-  ASSIGN_OR_RETURN(const auto ground, keeper_.Index());
-  const std::vector<HostIndex> hosts = HostsOfJob(*ground.first->snapshot->fabric, *job.record);
-  RETURN_IF_ERROR(CheckCount(hosts.size()));
-  return DistancesBetween(*ground.second, hosts);
+  ASSIGN_OR_RETURN(const auto index, keeper_.Index());
+  return DistancesBetween(*index, HostsOfJob(index->fabric(), *job.record));
 }
 
 absl::StatusOr<NodeDistancesView> Placements::DistancesOfPlacement(PlacementId id) {
   ASSIGN_OR_RETURN(const PlacementView placement, Get(id));
-  ASSIGN_OR_RETURN(const auto ground, keeper_.Index());
-  const std::vector<HostIndex> hosts =
-      HostsOfPlacement(*ground.first->snapshot->fabric, *placement.record);
-  RETURN_IF_ERROR(CheckCount(hosts.size()));
-  return DistancesBetween(*ground.second, hosts);
+  ASSIGN_OR_RETURN(const auto index, keeper_.Index());
+  return DistancesBetween(*index, HostsOfPlacement(index->fabric(), *placement.record));
 }
 
 }  // namespace coppice

@@ -1,5 +1,5 @@
 // What is asked of placements and what is answered, as plain structs with the names of nodes, where
-// daemon/placement has indices of one fabric.
+// daemon/placement has indices of one fabric; and such a task as a request in indices.
 #ifndef COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENT_VIEW_H_
 #define COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENT_VIEW_H_
 
@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -99,8 +98,11 @@ inline constexpr absl::Duration kLongestTurn = absl::Seconds(1);
 // what is left, none of them more than it asks for; what an attempt has used, the next one has not.
 class CallBudget {
  public:
-  explicit CallBudget(const Clock* clock)
-      : clock_(clock), end_(clock->Monotonic() + kLongestBudget), latest_(end_ + kLongestBudget) {}
+  CallBudget(const Clock* clock, const PlacementCancelled& is_cancelled)
+      : clock_(clock),
+        is_cancelled_(is_cancelled),
+        end_(clock->Monotonic() + kLongestBudget),
+        latest_(end_ + kLongestBudget) {}
 
   // The searches from now on share no more than this.
   void LimitTo(absl::Duration most) { end_ = std::min(end_, clock_->Monotonic() + most); }
@@ -108,11 +110,13 @@ class CallBudget {
   void BeginAttempt(size_t searches) { searches_ = searches; }
   // Of the next one.
   absl::Duration NextOf(const PlacementTask& task);
-  // DEADLINE_EXCEEDED: what goes on beside the searches has taken as long again.
+  bool IsCancelled() const { return is_cancelled_ && is_cancelled_(); }
+  // CANCELLED; DEADLINE_EXCEEDED: what goes on beside the searches has taken as long again.
   absl::Status Check() const;
 
  private:
   const Clock* const clock_;
+  const PlacementCancelled& is_cancelled_;
   absl::Duration end_;           // of searches
   const absl::Duration latest_;  // of everything
   size_t searches_ = 0;

@@ -1,12 +1,10 @@
 #include "daemon/manager/placement/placements.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/placement/placement_view.h"
 #include "proto/text/node_list.h"
 
 namespace coppice {

@@ -1,4 +1,5 @@
-// What one sweep saw differently from the one before, as events. Kinds and objects:
+// What one sweep saw differently from the one before, as events, and what of that is told and read
+// anew. Kinds and objects:
 //
 //   link.down, link.up, link.rate                     link:GUID/PORT-GUID/PORT  (lower end first)
 //   switch.gone, .new, .unreachable, .reachable       switch:GUID
@@ -6,11 +7,7 @@
 //   sm.lost, sm.found, sm.changed, lids.changed       fabric
 //
 // GUIDs are node GUIDs. A node that did not answer is unreachable, not gone, and so is what was to
-// be seen through it only (unseen.h); each of their links is down all the same. They are gone when
-// somebody who answers has nothing there, and are not new when they come back.
-//
-// Bounded: of a kind that more than kMaxOfAKind have, one event with object "fabric" gives the
-// number and the first few. A function of values.
+// be seen through it only (unseen.h); each of their links is down all the same.
 #ifndef COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
 #define COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
 

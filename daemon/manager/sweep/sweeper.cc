@@ -33,6 +33,23 @@ absl::Duration NextOf(absl::Duration began, absl::Duration now, absl::Duration p
   return std::max(began + period, now + period / 4);
 }
 
+// Longer waits are cut, so that no sum of times overflows.
+constexpr absl::Duration kLongestWait = absl::Hours(24);
+
+absl::Duration SteadyNow() {
+  return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+std::chrono::steady_clock::time_point SteadyTime(absl::Duration time, absl::Duration now) {
+  return std::chrono::steady_clock::now() +
+         absl::ToChronoNanoseconds(std::clamp(time - now, absl::ZeroDuration(), kLongestWait));
+}
+
+SweepNumbers& NumbersOf(SweepStanding& standing, SweepKind kind) {
+  if (kind == SweepKind::kFull) return standing.full;
+  return kind == SweepKind::kLight ? standing.light : standing.counters;
+}
+
 }  // namespace
 
 absl::Duration Schedule::Retry::Take() {
@@ -173,27 +190,6 @@ void Schedule::SetPeriods(const SweepPeriods& periods, absl::Duration now) {
   light_due_ = Sooner(light_due_, now, periods_.light);
   counters_due_ = Sooner(counters_due_, now, periods_.counters);
 }
-
-namespace {
-
-// Longer waits are cut, so that no sum of times overflows.
-constexpr absl::Duration kLongestWait = absl::Hours(24);
-
-absl::Duration SteadyNow() {
-  return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
-}
-
-std::chrono::steady_clock::time_point SteadyTime(absl::Duration time, absl::Duration now) {
-  return std::chrono::steady_clock::now() +
-         absl::ToChronoNanoseconds(std::clamp(time - now, absl::ZeroDuration(), kLongestWait));
-}
-
-SweepNumbers& NumbersOf(SweepStanding& standing, SweepKind kind) {
-  if (kind == SweepKind::kFull) return standing.full;
-  return kind == SweepKind::kLight ? standing.light : standing.counters;
-}
-
-}  // namespace
 
 std::string ObjectOf(SweepKind kind) {
   if (kind == SweepKind::kFull) return "sweep:full";

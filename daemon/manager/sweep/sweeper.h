@@ -1,5 +1,5 @@
-// The one thread that reads the subnet: full sweeps, light ones and counters, by the timetable of
-// schedule.h, and repairs between them. What a step does is handed in; here is who runs when.
+// The one thread that reads the subnet: full sweeps, light ones and counters, by a timetable, and
+// repairs between them. What a step does is handed in; here is who runs when.
 //
 //   Sweep() ----wants--->+                        +---- ends -----> every Sweep() that waits
 //                        v                        |
@@ -19,7 +19,6 @@
 #include <mutex>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/base/clock.h"

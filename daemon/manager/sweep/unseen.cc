@@ -1,53 +1,36 @@
 #include "daemon/manager/sweep/unseen.h"
 
-#include <optional>
-#include <utility>
-
 #include "absl/container/flat_hash_set.h"
+#include "daemon/manager/inventory.h"
 
 namespace coppice {
 namespace {
 
 using Cable = std::pair<Guid, PortNum>;
 
-void NameSwitch(const SwitchInfo& info, SilentNode& node) {
-  node.is_switch = true;
-  node.guid = info.guid;
-  node.name = info.description;
+// The description of a switch, the host of an adapter or, without one, its description.
+std::string LabelOf(const Fabric& fabric, VertexIndex v) {
+  if (fabric.IsSwitch(v)) return fabric.switch_info(fabric.AsSwitch(v)).description;
+  const AdapterInfo& adapter = fabric.adapter(fabric.AsEndpoint(v));
+  const bool has_host = adapter.host.value() < fabric.host_count();
+  return has_host ? std::string(fabric.host_name(adapter.host)) : adapter.description;
 }
 
-void NameAdapter(const Fabric& fabric, EndpointIndex endpoint, SilentNode& node) {
-  node.guid = fabric.adapter(endpoint).guid;
-  node.name = NameOfAdapter(fabric, fabric.adapter(endpoint));
-}
-
-// What is at the other end of a switch's port; its GUID stays 0 if nothing is.
-void Identify(const Fabric& fabric, SilentNode& node) {
-  const std::optional<SwitchIndex> s = fabric.FindSwitch(node.neighbour);
-  if (!s) return;
-  const ChannelIndex channel = fabric.channel_at(*s, node.neighbour_port);
-  if (channel == kNoChannel) return;
-  const VertexIndex there = fabric.channel_to(channel);
-  if (fabric.IsSwitch(there)) {
-    NameSwitch(fabric.switch_info(fabric.AsSwitch(there)), node);
-  } else {
-    NameAdapter(fabric, fabric.AsEndpoint(there), node);
+// Who the node is, if the fabric has it: by its GUID or, without one, as what is at the other end
+// of the cable. The GUID stays 0 if nothing is. False: it is not there.
+bool Identify(const Fabric& fabric, SilentNode& node) {
+  std::optional<VertexIndex> vertex;
+  if (node.guid != Guid()) {
+    vertex = FindNode(fabric, node.guid);
+  } else if (const std::optional<SwitchIndex> s = fabric.FindSwitch(node.neighbour)) {
+    const ChannelIndex channel = fabric.channel_at(*s, node.neighbour_port);
+    if (channel != kNoChannel) vertex = fabric.channel_to(channel);
   }
-}
-
-// Of a node whose GUID is known. False: it is not in that fabric.
-bool Name(const Fabric& fabric, SilentNode& node) {
-  if (const std::optional<SwitchIndex> s = fabric.FindSwitch(node.guid)) {
-    NameSwitch(fabric.switch_info(*s), node);
-    return true;
-  }
-  for (uint32_t port = 1; port < 255; ++port) {
-    const auto endpoint = fabric.FindEndpoint(node.guid, PortNum(static_cast<uint8_t>(port)));
-    if (!endpoint) continue;
-    NameAdapter(fabric, *endpoint, node);
-    return true;
-  }
-  return false;
+  if (!vertex) return false;
+  node.is_switch = fabric.IsSwitch(*vertex);
+  node.guid = NodeGuid(fabric, *vertex);
+  node.name = LabelOf(fabric, *vertex);
+  return true;
 }
 
 // Whether a place that has nothing now may have something.
@@ -95,20 +78,64 @@ std::vector<SilentNode> FindSilent(const std::vector<UnansweredNode>& unanswered
     if (!entry.is_silent) continue;
     const Cable cable{entry.neighbour, entry.neighbour_port};
     SilentNode node{entry.neighbour, entry.neighbour_port, entry.node, false, ""};
-    if (entry.node != Guid()) {
-      if (!nodes.insert(entry.node).second) continue;
-      if (!Name(now, node) && before != nullptr) Name(*before, node);
-    } else {
-      if (!cables.insert(cable).second) continue;
-      Identify(now, node);
-      if (node.guid == Guid() && before != nullptr) Identify(*before, node);
-      if (const auto it = known.find(cable); node.guid == Guid() && it != known.end()) {
-        node = *it->second;
-      }
+    const bool is_new =
+        entry.node != Guid() ? nodes.insert(entry.node).second : cables.insert(cable).second;
+    if (!is_new) continue;
+    if (!Identify(now, node) && before != nullptr) Identify(*before, node);
+    if (const auto it = known.find(cable); node.guid == Guid() && it != known.end()) {
+      node = *it->second;
     }
     silent.push_back(std::move(node));
   }
   return silent;
+}
+
+using HiddenNodes = absl::flat_hash_map<Guid, HiddenNode>;
+
+absl::flat_hash_set<Guid> GuidsOf(const Fabric& fabric) {
+  absl::flat_hash_set<Guid> guids;
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    guids.insert(fabric.switch_info(SwitchIndex(s)).guid);
+  }
+  for (uint32_t a = 0; a < fabric.adapter_count(); ++a) {
+    guids.insert(fabric.adapter(AdapterIndex(a)).guid);
+  }
+  return guids;
+}
+
+// Adds the vertex's part of its node: an adapter is as many vertices as it has cabled ports.
+void AddVertex(const Fabric& fabric, VertexIndex v, HiddenNodes& nodes) {
+  HiddenNode& node = nodes[NodeGuid(fabric, v)];
+  node.is_switch = fabric.IsSwitch(v);
+  node.name = LabelOf(fabric, v);
+  for (const Channel& channel : fabric.channels(v)) {
+    node.cables.emplace_back(NodeGuid(fabric, channel.to), channel.to_port);
+  }
+}
+
+// What was known before and is not there now.
+HiddenNodes FindAbsent(const Fabric& now, const Fabric* before, const Unseen& unseen) {
+  const absl::flat_hash_set<Guid> present = GuidsOf(now);
+  HiddenNodes absent;
+  if (unseen.hidden != nullptr) {
+    for (const auto& [guid, node] : unseen.hidden->nodes) {
+      if (!present.contains(guid)) absent.emplace(guid, node);
+    }
+  }
+  // Silent ones stay out of `hidden`, but may be behind another silent switch by now.
+  for (const SilentNode& node : unseen.silent) {
+    if (node.guid == Guid() || present.contains(node.guid)) continue;
+    HiddenNode& kept = absent[node.guid];
+    kept.is_switch = node.is_switch;
+    kept.name = node.name;
+    kept.cables.emplace_back(node.neighbour, node.neighbour_port);
+  }
+  if (before == nullptr) return absent;
+  for (uint32_t v = 0; v < before->vertex_count(); ++v) {
+    const VertexIndex vertex(v);
+    if (!present.contains(NodeGuid(*before, vertex))) AddVertex(*before, vertex, absent);
+  }
+  return absent;
 }
 
 }  // namespace
@@ -147,64 +174,6 @@ absl::Duration HiddenSince(const Unseen& unseen, Guid port_guid) {
   return unseen.hidden->is_any ? unseen.hidden->any_since : absl::InfiniteDuration();
 }
 
-namespace {
-
-using HiddenNodes = absl::flat_hash_map<Guid, HiddenNode>;
-
-absl::flat_hash_set<Guid> GuidsOf(const Fabric& fabric) {
-  absl::flat_hash_set<Guid> guids;
-  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-    guids.insert(fabric.switch_info(SwitchIndex(s)).guid);
-  }
-  for (uint32_t a = 0; a < fabric.adapter_count(); ++a) {
-    guids.insert(fabric.adapter(AdapterIndex(a)).guid);
-  }
-  return guids;
-}
-
-Guid NodeGuidOf(const Fabric& fabric, VertexIndex v) {
-  return fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
-                            : fabric.adapter(fabric.AsEndpoint(v)).guid;
-}
-
-// Adds the vertex's part of its node: an adapter is as many vertices as it has cabled ports.
-void AddVertex(const Fabric& fabric, VertexIndex v, HiddenNodes& nodes) {
-  HiddenNode& node = nodes[NodeGuidOf(fabric, v)];
-  node.is_switch = fabric.IsSwitch(v);
-  node.name = node.is_switch ? fabric.switch_info(fabric.AsSwitch(v)).description
-                             : NameOfAdapter(fabric, fabric.adapter(fabric.AsEndpoint(v)));
-  for (const Channel& channel : fabric.channels(v)) {
-    node.cables.emplace_back(NodeGuidOf(fabric, channel.to), channel.to_port);
-  }
-}
-
-// What was known before and is not there now.
-HiddenNodes FindAbsent(const Fabric& now, const Fabric* before, const Unseen& unseen) {
-  const absl::flat_hash_set<Guid> present = GuidsOf(now);
-  HiddenNodes absent;
-  if (unseen.hidden != nullptr) {
-    for (const auto& [guid, node] : unseen.hidden->nodes) {
-      if (!present.contains(guid)) absent.emplace(guid, node);
-    }
-  }
-  // Silent ones stay out of `hidden`, but may be behind another silent switch by now.
-  for (const SilentNode& node : unseen.silent) {
-    if (node.guid == Guid() || present.contains(node.guid)) continue;
-    HiddenNode& kept = absent[node.guid];
-    kept.is_switch = node.is_switch;
-    kept.name = node.name;
-    kept.cables.emplace_back(node.neighbour, node.neighbour_port);
-  }
-  if (before == nullptr) return absent;
-  for (uint32_t v = 0; v < before->vertex_count(); ++v) {
-    const VertexIndex vertex(v);
-    if (!present.contains(NodeGuidOf(*before, vertex))) AddVertex(*before, vertex, absent);
-  }
-  return absent;
-}
-
-}  // namespace
-
 absl::flat_hash_map<Guid, HiddenNode> FindHiddenNodes(const Fabric& now, const Fabric* before,
                                                       const std::vector<SilentNode>& silent,
                                                       const Unseen& unseen) {
@@ -241,9 +210,13 @@ absl::flat_hash_map<Guid, HiddenNode> FindHiddenNodes(const Fabric& now, const F
   return hidden;
 }
 
-std::string NameOfAdapter(const Fabric& fabric, const AdapterInfo& adapter) {
-  const bool has_host = adapter.host.value() < fabric.host_count();
-  return has_host ? std::string(fabric.host_name(adapter.host)) : adapter.description;
+std::optional<VertexIndex> FindNode(const Fabric& fabric, Guid node) {
+  if (const auto s = fabric.FindSwitch(node)) return fabric.Vertex(*s);
+  for (uint32_t port = 1; port < 255; ++port) {
+    const auto endpoint = fabric.FindEndpoint(node, PortNum(static_cast<uint8_t>(port)));
+    if (endpoint) return fabric.Vertex(*endpoint);
+  }
+  return std::nullopt;
 }
 
 }  // namespace coppice

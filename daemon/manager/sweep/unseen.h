@@ -6,17 +6,13 @@
 //      leaf B (silent) --- n7   n7 is not in the fabric either, but nobody said that it is gone
 //      leaf C ---x--- D --- n9  D is gone for certain, and n9 with it, whoever else is silent
 //
-// Hidden is what is absent and was last seen cabled to what is silent, or to a switch that is
-// hidden, see below.
-//
-// Only silence hides: what a node refuses, or what contradicts the rest, may stay so for ever and
-// says nothing of others.
-//
+// Only silence hides: what a node refuses, or what contradicts the rest, may stay so for ever.
 // Functions of values.
 #ifndef COPPICE_DAEMON_MANAGER_SWEEP_UNSEEN_H_
 #define COPPICE_DAEMON_MANAGER_SWEEP_UNSEEN_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,8 +87,8 @@ absl::flat_hash_map<Guid, HiddenNode> FindHiddenNodes(const Fabric& now, const F
                                                       const std::vector<SilentNode>& silent,
                                                       const Unseen& unseen);
 
-// Its host; without one, its description.
-std::string NameOfAdapter(const Fabric& fabric, const AdapterInfo& adapter);
+// The switch, or a cabled port of the adapter, that has this node GUID.
+std::optional<VertexIndex> FindNode(const Fabric& fabric, Guid node);
 
 }  // namespace coppice
 
