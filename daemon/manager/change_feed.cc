@@ -189,16 +189,6 @@ absl::StatusOr<uint64_t> ChangeFeed::ParseToken(absl::string_view token) const {
   return number;
 }
 
-TreeWatch::TreeWatch(ChangeFeed* feed, JobId job, uint64_t from, uint64_t until, bool resumes,
-                     PresentTrees present, std::function<void()> wake)
-    : feed_(feed),
-      job_(job),
-      until_(until),
-      wake_(std::move(wake)),
-      present_(std::move(present)),
-      is_synced_(resumes),
-      at_(from) {}
-
 TreeWatch::~TreeWatch() {
   std::lock_guard lock(feed_->mu_);
   feed_->Unlist(this);

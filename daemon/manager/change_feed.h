@@ -39,8 +39,6 @@ class ChangeFeed final {
  public:
   // Its tokens are good for this feed only.
   ChangeFeed();
-  ChangeFeed(const ChangeFeed&) = delete;
-  ChangeFeed& operator=(const ChangeFeed&) = delete;
 
   // Keeps as many changes, at least 1, and fewer if their records are large. Before the first.
   void KeepAtMost(size_t changes) { most_changes_ = std::max<size_t>(changes, 1); }
@@ -109,7 +107,14 @@ class TreeWatch final {
   // `wake` is called under locks, on the thread that pushes: it must be quick and call nothing of
   // the manager.
   TreeWatch(ChangeFeed* feed, JobId job, uint64_t from, uint64_t until, bool resumes,
-            PresentTrees present, std::function<void()> wake);
+            PresentTrees present, std::function<void()> wake)
+      : feed_(feed),
+        job_(job),
+        until_(until),
+        wake_(std::move(wake)),
+        present_(std::move(present)),
+        is_synced_(resumes),
+        at_(from) {}
   // From here on `wake` is not called.
   ~TreeWatch();
   TreeWatch(const TreeWatch&) = delete;

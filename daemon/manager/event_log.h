@@ -68,6 +68,8 @@ class EventLog {
   std::map<std::string, Budget> budgets_;  // by user; guarded by mu_
 };
 
+class EventWatch;
+
 // Events as they become durable, for any number of watchers, each at its own pace. The store keeps
 // and numbers them, so a watcher's place is an id and outlives the daemon.
 //
@@ -76,22 +78,14 @@ class EventLog {
 //   ring:                                        |---|---|---|    the newest, in memory
 //                                                ^ B   C sleeps: it has seen all of it
 //
-// One thread reads what is new from the store, once for all, into the ring, and wakes the sleepers
-// for whom something came. Who is behind the ring reads the store, with its filter, on its own
-// thread; so a slow watcher costs the others nothing. Ids rise in the order of commits, and nobody
-// moves past an id before everything up to it has been read: no event is missed or told twice.
-//
-// While nobody watches nothing is read. Knows neither what events mean nor any transport.
-
-class EventWatch;
-
+// One thread reads what is new into the ring, and wakes the sleepers for whom something came; who
+// is behind the ring reads the store on its own thread. Nobody moves past an id before everything
+// up to it has been read: no event is missed or told twice. While nobody watches nothing is read.
 // Thread-safe. Outlives its watches; `store` outlives it.
 class EventFeed final {
  public:
   explicit EventFeed(Store* store, size_t kept = 4096);
   ~EventFeed();
-  EventFeed(const EventFeed&) = delete;
-  EventFeed& operator=(const EventFeed&) = delete;
 
   // Events may have become durable. Quick; from any thread.
   void Look();

@@ -471,13 +471,9 @@ void Grants::OnReleased(GrantedTree& tree, const absl::Status& status) {
     if (gone && tables_->trees.Find(id) != nullptr) tables_->RemoveTree(tree);
     if (!gone) tables_->NoteUnjudged(id);  // repairs have passed it over meanwhile
   }
-  for (Callback<TreeId>& done : waiters) {
-    if (status.ok()) {
-      done(id);
-    } else {
-      done(absl::IsNotFound(status) ? NoSuchTree(id) : status);
-    }
-  }
+  absl::StatusOr<TreeId> answer = id;
+  if (!status.ok()) answer = absl::IsNotFound(status) ? NoSuchTree(id) : status;
+  AnswerAll(std::move(waiters), answer);
 }
 
 }  // namespace coppice

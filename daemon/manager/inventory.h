@@ -34,7 +34,6 @@ bool SameTables(const ForwardingTables* a, const ForwardingTables* b);
 
 // Which switches can aggregate, and how much: rules from the configuration, matched to the switches
 // of a fabric (spec: default "cannot aggregate").
-
 // A switch matches if every condition that is set holds.
 struct CapabilityRule {
   std::optional<Guid> guid;

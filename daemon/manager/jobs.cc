@@ -62,15 +62,6 @@ absl::StatusOr<std::vector<Guid>> NamedEndpoints(const Fabric& fabric,
 
 }  // namespace
 
-Jobs::Jobs(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables,
-           LiveOptions options, std::function<void()> on_deadline)
-    : calls_(calls),
-      events_(events),
-      clock_(clock),
-      tables_(tables),
-      options_(std::move(options)),
-      on_deadline_(std::move(on_deadline)) {}
-
 void Jobs::Restore(std::vector<JobRecord> jobs, JobId last) {
   const absl::Duration now = clock_->Monotonic();
   std::lock_guard lock(tables_->mu);
@@ -111,14 +102,10 @@ absl::StatusOr<JobRecord> Jobs::FromStore(JobId id) {
 
 absl::Status Jobs::WhyNotActive(JobId id) {
   ASSIGN_OR_RETURN(const JobRecord record, FromStore(id));
-  if (record.state == JobState::kActive) {
-    // The store is a step ahead of the table: it has the job, but its callback has not run yet.
-    return absl::FailedPreconditionError(
-        absl::StrCat("job ", id.value(), " is being registered; wait for that answer"));
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "job ", id.value(), record.state == JobState::kEnded ? " has ended" : "'s lease has expired",
-      "; register a new job"));
+  RETURN_IF_ERROR(CheckActive(record));
+  // The store is a step ahead of the table: it has the job, but its callback has not run yet.
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", id.value(), " is being registered; wait for that answer"));
 }
 
 absl::Status JobIsEnding(JobId id) {
@@ -247,13 +234,7 @@ void Jobs::OnEnded(Job& job, JobState state, const std::string& by, const absl::
     spdlog::warn("job {} could not be ended: {}", job.record->id.value(), status.ToString());
     on_deadline_();
   }
-  for (Callback<uint32_t>& done : waiters) {
-    if (ended) {
-      done(released);
-    } else {
-      done(status);
-    }
-  }
+  AnswerAll(std::move(waiters), ended ? absl::StatusOr<uint32_t>(released) : status);
 }
 
 // Jobs::Register: the one use case of jobs that reads the fabric.

@@ -44,7 +44,13 @@ class Jobs {
   // `on_deadline` is called, on any thread and without a lock, when a deadline was added that may
   // be the earliest.
   Jobs(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables, LiveOptions options,
-       std::function<void()> on_deadline);
+       std::function<void()> on_deadline)
+      : calls_(calls),
+        events_(events),
+        clock_(clock),
+        tables_(tables),
+        options_(std::move(options)),
+        on_deadline_(std::move(on_deadline)) {}
 
   // Enters the jobs of an earlier run; their leases start now.
   void Restore(std::vector<JobRecord> jobs, JobId last);

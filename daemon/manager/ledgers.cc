@@ -42,13 +42,13 @@ void SetHolders(std::vector<std::pair<int64_t, std::string>> lines, absl::Status
 void QuotaLedger::Configure(const QuotaOptions& options) {
   std::lock_guard lock(mu_);
   options_ = options;
-  whole_[static_cast<size_t>(Quota::kTreeRanks)] = options.all_tree_ranks;
-  whole_[static_cast<size_t>(Quota::kJobs)] = options.all_jobs;
+  whole_[Quota::kTreeRanks] = options.all_tree_ranks;
+  whole_[Quota::kJobs] = options.all_jobs;
 }
 
 void QuotaLedger::SetWhole(Quota quota, int64_t whole) {
   std::lock_guard lock(mu_);
-  whole_[static_cast<size_t>(quota)] = whole;
+  whole_[quota] = whole;
 }
 
 void QuotaLedger::SetRows(absl::Span<const QuotaRecord> rows) {
@@ -71,13 +71,12 @@ int64_t QuotaLedger::LimitOf(const std::string& user, Quota quota) const {
   if (const auto own = rows_.find({user, quota}); own != rows_.end()) return own->second;
   const QuotaLimit& limit = options_[quota];
   if (!limit.is_percent) return limit.value;
-  const auto i = static_cast<size_t>(quota);
-  if (i >= kCountedQuotas) return QuotaLimit::kNone;
-  return std::max<int64_t>(1, Share(whole_[i], limit.value));
+  if (static_cast<size_t>(quota) >= kCountedQuotas) return QuotaLimit::kNone;
+  return std::max<int64_t>(1, Share(whole_[quota], limit.value));
 }
 
 int64_t QuotaLedger::ForUsers(Quota quota) const {
-  const int64_t whole = whole_[static_cast<size_t>(quota)];
+  const int64_t whole = whole_[quota];
   if (whole == QuotaLimit::kNone) return whole;
   return whole - Share(whole, options_.left_to_administrators);
 }
@@ -161,8 +160,7 @@ absl::Status QuotaLedger::Check(const QuotaAccount& account, const QuotaAmounts&
 }
 
 QuotaAmounts QuotaLedger::Left(const QuotaAccount& account) const {
-  QuotaAmounts left;
-  left.of.fill(QuotaLimit::kNone);
+  QuotaAmounts left = Unbounded();
   if (account.is_exempt) return left;
   std::lock_guard lock(mu_);
   const auto found = uses_.find(account.user);
@@ -235,7 +233,7 @@ std::vector<QuotaStanding> QuotaLedger::StandingOf(const std::string& user) cons
         one.used = found->second.ordinary.of[i] + found->second.exempt.of[i];
       }
       one.all_used = all_.of[i];
-      one.whole = whole_[i];
+      one.whole = whole_.of[i];
       one.for_users = ForUsers(one.quota);
     }
     standing.push_back(one);
@@ -285,32 +283,26 @@ void EntryLedger::Rebase(const Fabric& fabric, absl::Span<const EntryUse> uses) 
   }
 }
 
+void EntryLedger::AddReserved(Slot& slot, int64_t more) {
+  slot.reserved += static_cast<uint32_t>(more);
+  entries_taken_ += static_cast<uint64_t>(more);
+  Publish(slot);
+}
+
 bool EntryLedger::Reserve(absl::Span<const SwitchIndex> switches) {
   for (SwitchIndex s : switches) {
     if (s.value() >= capacity_.size() || capacity_[s.value()].entries_free == 0) return false;
   }
-  for (SwitchIndex s : switches) {
-    Slot& slot = slots_[slot_of_switch_[s.value()]];
-    ++slot.reserved;
-    Publish(slot);
-  }
-  entries_taken_ += switches.size();
+  for (SwitchIndex s : switches) AddReserved(SlotAt(s), 1);
   return true;
-}
-
-void EntryLedger::Unreserve(absl::Span<const SwitchIndex> switches) {
-  for (SwitchIndex s : switches) {
-    Slot& slot = slots_[slot_of_switch_[s.value()]];
-    --slot.reserved;
-    Publish(slot);
-  }
-  entries_taken_ -= switches.size();
 }
 
 bool EntryLedger::ReserveAll(absl::Span<const absl::Span<const SwitchIndex>> trees) {
   for (size_t done = 0; done < trees.size(); ++done) {
     if (Reserve(trees[done])) continue;
-    while (done > 0) Unreserve(trees[--done]);
+    while (done-- > 0) {
+      for (SwitchIndex s : trees[done]) AddReserved(SlotAt(s), -1);
+    }
     return false;
   }
   return true;
@@ -325,12 +317,7 @@ void EntryLedger::Settle(TreeId tree, absl::Span<const TreeSwitchRecord> switche
 }
 
 void EntryLedger::Cancel(absl::Span<const TreeSwitchRecord> switches) {
-  for (const TreeSwitchRecord& record : switches) {
-    Slot& slot = SlotOf(record.guid);
-    --slot.reserved;
-    Publish(slot);
-  }
-  entries_taken_ -= switches.size();
+  for (const TreeSwitchRecord& record : switches) AddReserved(SlotOf(record.guid), -1);
 }
 
 bool EntryLedger::ClaimMore(absl::Span<const Claim> claims) {
@@ -338,22 +325,12 @@ bool EntryLedger::ClaimMore(absl::Span<const Claim> claims) {
     const Slot& slot = SlotOf(claim.guid);
     if (FreeEntries(slot.capability, slot.taken()) < claim.more) return false;
   }
-  for (const Claim& claim : claims) {
-    Slot& slot = SlotOf(claim.guid);
-    slot.reserved += claim.more;
-    Publish(slot);
-    entries_taken_ += claim.more;
-  }
+  for (const Claim& claim : claims) AddReserved(SlotOf(claim.guid), claim.more);
   return true;
 }
 
 void EntryLedger::Unclaim(absl::Span<const Claim> claims) {
-  for (const Claim& claim : claims) {
-    Slot& slot = SlotOf(claim.guid);
-    slot.reserved -= claim.more;
-    Publish(slot);
-    entries_taken_ -= claim.more;
-  }
+  for (const Claim& claim : claims) AddReserved(SlotOf(claim.guid), -int64_t{claim.more});
 }
 
 void EntryLedger::Restore(TreeId tree, absl::Span<const TreeSwitchRecord> switches) {

@@ -28,6 +28,12 @@ struct QuotaAmounts {
   std::array<int64_t, kCountedQuotas> of = {};
 };
 
+inline QuotaAmounts Unbounded() {
+  QuotaAmounts amounts;
+  amounts.of.fill(QuotaLimit::kNone);
+  return amounts;
+}
+
 // On whose account something is.
 struct QuotaAccount {
   std::string user;
@@ -47,6 +53,10 @@ struct QuotaStanding {
 // Lines of kHoldersPayload, with how many each holds: the first few, most first.
 void SetHolders(std::vector<std::pair<int64_t, std::string>> lines, absl::Status& status);
 
+// The one place where quotas are judged. The limit of a user is the row that an administrator put,
+// else the configuration's; a percentage is of the whole, at least 1. Ordinary users together never
+// take the last so many percent of a whole. What administrators take is counted and never refused.
+//
 // Thread-safe. Its lock is a leaf: nothing else is taken under it.
 class QuotaLedger {
  public:
@@ -85,11 +95,6 @@ class QuotaLedger {
   struct Use {
     QuotaAmounts ordinary, exempt;
   };
-  static constexpr std::array<int64_t, kCountedQuotas> Unbounded() {
-    std::array<int64_t, kCountedQuotas> wholes{};
-    wholes.fill(QuotaLimit::kNone);
-    return wholes;
-  }
   // All with mu_ held.
   int64_t LimitOf(const std::string& user, Quota quota) const;
   bool HasOwn(const std::string& user, Quota quota) const;
@@ -103,20 +108,16 @@ class QuotaLedger {
   mutable std::mutex mu_;
   // Guarded by mu_.
   QuotaOptions options_;
-  std::array<int64_t, kCountedQuotas> whole_ = Unbounded();  // [Quota]
-  std::map<std::pair<std::string, Quota>, int64_t> rows_;    // of users
-  absl::flat_hash_map<std::string, Use> uses_;               // of whoever holds something
-  QuotaAmounts ordinary_, all_;                              // the sums
+  QuotaAmounts whole_ = Unbounded();
+  std::map<std::pair<std::string, Quota>, int64_t> rows_;  // of users
+  absl::flat_hash_map<std::string, Use> uses_;             // of whoever holds something
+  QuotaAmounts ordinary_, all_;                            // the sums
 };
 
 // Who holds how many entries in which switch, in memory. Counts granted trees and, beside them,
-// reservations: trees that are on their way to the store. So a count is never below what the store
-// holds, and two plans never reckon with the same last entry.
-//
-// Switches are kept by GUID, whether or not the present fabric has them: a granted tree keeps its
-// entry while its switch is away. Not thread-safe; the manager's lock guards it. Knows no planner
-// beyond SwitchCapacity, no store.
-
+// reservations: trees that are on their way to the store. Switches are kept by GUID, whether or not
+// the present fabric has them: a granted tree keeps its entry while its switch is away. Not
+// thread-safe; the manager's lock guards it.
 class EntryLedger {
  public:
   // Sets the capabilities, as the store holds them, and the fabric whose indices Capacity and
@@ -172,7 +173,8 @@ class EntryLedger {
   };
 
   Slot& SlotOf(Guid guid);
-  void Unreserve(absl::Span<const SwitchIndex> switches);
+  Slot& SlotAt(SwitchIndex s) { return slots_[slot_of_switch_[s.value()]]; }
+  void AddReserved(Slot& slot, int64_t more);
   void Publish(const Slot& slot);  // the slot's free entries, to capacity_
 
   std::vector<Slot> slots_;

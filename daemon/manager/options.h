@@ -142,7 +142,6 @@ struct ManagerOptions {
 
 // The manager's options, of which some change while it runs: each look is at those in force, whole
 // and immutable. Copies look at the same.
-
 // Thread-safe. A lock of its own, under which nothing else is taken.
 class LiveOptions {
  public:

@@ -94,10 +94,8 @@ class PromisedLoad {
   std::vector<bool> is_stale_;                    // [page]
 };
 
-// What one granted tree puts on the channels of one published fabric: what it promises there, and
-// its busiest link. Found with the plan when it is granted, and from its record for every fabric
-// that is published afterwards and after a restart; both ways give the same.
-
+// What one granted tree puts on the channels of one published fabric. Found with the plan when it
+// is granted, and from its record for every fabric afterwards; both ways give the same.
 struct TreePromise {
   uint64_t fabric_version = 0;  // whose channels these are; 0: not found yet
   std::vector<ChannelPromise> channels;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 #include "daemon/base/fingerprint.h"
 
 namespace coppice {
@@ -101,6 +102,19 @@ void AddRanks(const std::vector<uint32_t>& ranks, Fingerprint& fingerprint) {
 }
 
 }  // namespace
+
+std::string FirstOf(absl::Span<const std::string> names, size_t most) {
+  std::string text = absl::StrJoin(names.subspan(0, most), ", ");
+  if (names.size() > most) absl::StrAppend(&text, " and ", names.size() - most, " more");
+  return text;
+}
+
+absl::Status CheckActive(const JobRecord& job) {
+  if (job.state == JobState::kActive) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "job ", job.id.value(), job.state == JobState::kEnded ? " has ended" : "'s lease has expired",
+      "; register a new job"));
+}
 
 absl::Status CheckLength(absl::string_view field, absl::string_view text, size_t limit) {
   if (text.size() <= limit) return absl::OkStatus();

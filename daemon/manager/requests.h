@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/routes.h"
 #include "daemon/manager/store_calls.h"
@@ -36,8 +37,16 @@ namespace coppice {
 template <class T>
 using Callback = absl::AnyInvocable<void(absl::StatusOr<T>)>;
 
-// --- Jobs ---
+// The first `most` names, and how many more there are.
+std::string FirstOf(absl::Span<const std::string> names, size_t most);
 
+// To all who wait for the same.
+template <class T>
+void AnswerAll(std::vector<Callback<T>> waiters, const absl::StatusOr<T>& answer) {
+  for (Callback<T>& waiter : waiters) waiter(answer);
+}
+
+// --- Jobs ---
 struct RegisterJobArgs {
   std::string request_id;
   std::string display_name;
@@ -55,8 +64,10 @@ struct JobView {
   std::vector<uint32_t> lost_ranks = {};  // ascending: whose ports have gone from the fabric
 };
 
-// --- Trees ---
+// FAILED_PRECONDITION: it is over.
+absl::Status CheckActive(const JobRecord& job);
 
+// --- Trees ---
 struct CreateTreeArgs : TreeSpec {
   JobId job;
   std::string request_id;
@@ -95,7 +106,6 @@ struct TreeChange {
 };
 
 // --- Batches ---
-
 // Communicators of one job that are planned together: every line of a process grid, or lists.
 struct CreateBatchArgs : CollectiveMix {
   JobId job;
@@ -170,9 +180,6 @@ uint64_t FingerprintOf(const CreateTreeArgs& args);
 // reuse, one bit per rank of the job; all zero between calls. O(ranks).
 absl::Status CheckRanks(const std::vector<uint32_t>& ranks, uint32_t job_ranks,
                         std::vector<uint64_t>& marks);
-
-// What can be judged of a batch without a fabric: its shape and limits, its communicators as lists
-// of ranks, its fingerprint, and how the names of its trees follow from its own.
 
 // Of all communicators together; a rank counts in each that it is in. A tree of so many ranks takes
 // about 200 MB on its way to the store.

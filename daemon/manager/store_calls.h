@@ -48,7 +48,7 @@ class StoreCalls {
   // Returns when every `done` has returned.
   void AwaitAll();
 
-  Store& store() { return *store_; }
+  Store& store() const { return *store_; }
 
  private:
   void End();
@@ -60,21 +60,8 @@ class StoreCalls {
   uint64_t waiting_ = 0;  // guarded by mu_
 };
 
-// The account of deeds, but for what the store writes with a change: which deeds it is told of
-// besides, and a line of the log for each.
-//
-//   change -----------> store, with its deed --durable--> Told ----+
-//   denial, reload ---> Note --> first of its kind, then one a     +--> one line each, then one
-//                                minute with their number --+      |    a minute with their number
-//                                                           +------+
-//                                                           +--> store
-//
-// What no change brings is handed to the store without waiting: a daemon that is killed loses those
-// of its last moments. Lines are key=value, for journalctl --grep 'deed .*user=ada'.
-
 // Who acts: as far as quotas, events and the account of deeds must know. Whoever calls the manager
 // fills it in; one that is left as it is stands for the daemon itself, or a test.
-
 struct Actor {
   std::string user;               // for whom: whose rights the call has
   bool is_administrator = false;  // exempt from quotas

@@ -32,7 +32,6 @@ namespace coppice {
 // What happened since the last look, in numbers: trees come and go thousands of times a second, and
 // the trees table is their record; one event each would only wear the disk. So grants, releases and
 // refusals are counted and written as a few events per period.
-
 // Not thread-safe; the manager's lock guards it.
 class Activity {
  public:
@@ -63,14 +62,10 @@ class Activity {
   absl::btree_map<Guid, Refusals> by_switch_;
 };
 
-// The jobs in memory: those that are active, by id, with what the manager must know of each beyond
-// its record. A job leaves the table when the store has ended it; from then on the store alone
-// knows it.
-//
+// --- Active jobs ---
 // Job::trees and JobTable mirror the store: they change in the callbacks of mutations, which come
 // in the order in which the store applied them. `ending` and `trees_in_flight` run ahead of it.
-// Not thread-safe; the manager's lock guards table and jobs, except where a field says otherwise.
-
+// Not thread-safe; the manager's lock guards table and jobs.
 // A job's endpoints as indices of one snapshot.
 struct ResolvedEndpoints {
   static constexpr EndpointIndex kGone{0xffffffff};
@@ -154,9 +149,7 @@ class JobTable {
   Changes changes_;
 };
 
-// The granted trees, by id. Mirrors the store: changes in the callbacks of mutations only. Not
-// thread-safe; the manager's lock guards it.
-
+// --- Granted trees: as jobs ---
 struct GrantedTree {
   std::shared_ptr<const TreeRecord> record;
   std::shared_ptr<Job> job;

@@ -65,18 +65,6 @@ bool HasBlackHole(const FabricView& view) {
 
 }  // namespace
 
-Topology::Topology(StoreCalls* calls, EventLog* events, SubnetPort* port, const Clock* clock,
-                   Tables* tables, LoadKeeper* load, std::vector<CapabilityRule> rules,
-                   uint64_t last_version)
-    : calls_(calls),
-      events_(events),
-      port_(port),
-      clock_(clock),
-      tables_(tables),
-      load_(load),
-      rules_(std::move(rules)),
-      last_version_(last_version) {}
-
 void Topology::FillMetadata(FabricView& view, const FabricView* old, const Fabric& fabric,
                             SweepResult& result) const {
   view.source = port_->Describe();

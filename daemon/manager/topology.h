@@ -43,7 +43,15 @@ class Topology {
   // `last_version`: the highest that the store knows. All pointers outlive this.
   Topology(StoreCalls* calls, EventLog* events, SubnetPort* port, const Clock* clock,
            Tables* tables, LoadKeeper* load, std::vector<CapabilityRule> rules,
-           uint64_t last_version);
+           uint64_t last_version)
+      : calls_(calls),
+        events_(events),
+        port_(port),
+        clock_(clock),
+        tables_(tables),
+        load_(load),
+        rules_(std::move(rules)),
+        last_version_(last_version) {}
 
   struct Outcome {
     View view;  // never null

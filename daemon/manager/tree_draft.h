@@ -26,9 +26,8 @@
 
 namespace coppice {
 
-// What one attempt at a tree, or at many, plans on: everything as of one instant, so that a plan
-// that turns out to be stale is stale as a whole.
-
+// What one attempt plans on: everything as of one instant, so that a plan that turns out to be
+// stale is stale as a whole.
 struct PlanBasis {
   std::shared_ptr<const FabricView> view;              // none of the three is ever null
   Snapshot snapshot;                                   // the view's, with the load promised as well
@@ -99,7 +98,6 @@ absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& j
                                       DraftScratch& scratch);
 
 // --- Batches: the same from lists of ranks ---
-
 // What the job's owner may still have. Where only a part is granted, or type I does as well, the
 // draft stays within; else all of it is drafted, and refused as a whole when it is taken.
 struct BatchRoom {

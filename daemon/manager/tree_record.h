@@ -58,12 +58,8 @@ PhysicalTree PlacePhysical(const Fabric& fabric, absl::Span<const int64_t> link_
 //   or as many as before no longer                     --> moved: the same tree with other lengths
 //   otherwise                                          --> unchanged
 //
-// Where an edge has no route because the forwarding tables are not yet made for the links that are
-// left, the tree is judged by shortest paths over these instead: the subnet manager will find some
-// route. The next tables that lead there judge it again.
-//
-// A function of values; takes no lock.
-
+// Where an edge has no route because the forwarding tables are behind the links, the tree is judged
+// by shortest paths over these instead, and again by the next tables that lead there.
 enum class Standing : uint8_t { kUnchanged, kMoved, kBroken };
 
 struct TreeStanding {

@@ -23,8 +23,7 @@
 
 namespace coppice {
 
-// How far hosts are from each other in the fabric, in links: the levels that samples are taken of
-// and that estimates stand on. A host with several ports counts by its first.
+// --- How far hosts are apart in the fabric, in links; a host with several ports by its first ---
 
 // Of hosts that no links join, or that the fabric does not have.
 inline constexpr uint32_t kApart = UINT32_MAX;
@@ -35,9 +34,7 @@ uint32_t LevelOf(const SwitchDistances& distances, EndpointIndex a, EndpointInde
 // By leaf switch. The snapshot outlives it.
 NodeLevels LevelsOf(const Snapshot& snapshot, const std::vector<std::string>& hosts);
 
-// Over which transport the distances between some hosts are taken together: figures over TCP and
-// over verbs cannot be compared, so that a matrix, or the medians of levels, of both would say of a
-// pair how it was measured, not how far it is.
+// --- Over which transport distances are taken together: those of two cannot be compared ---
 
 // "TCP", "verbs".
 const char* NameOf(Transport transport);
@@ -116,12 +113,10 @@ absl::Status NotMeasured(absl::string_view a, absl::string_view b, const Transpo
 // S bandwidth, L latency. Wang's D is the gap, 1/S alone, as bytes times gap is time. Where the
 // pattern counts messages, m is the mean message: then the sum of D_ij * (1/S + L/m) is
 // GraphHunter's sum of L * N_ij + D_ij / S (Baranov 2022), exactly if all pairs have messages of
-// one size. A pattern without counts has m without bound, and Wang's D. Wang measures within a
-// node, too (1 : 3.7 : 4.1); agents measure between nodes and not between the ports of one. These
-// are 0 apart here where they are on one switch. On two they stand for pairs of hosts as many links
-// apart, or nearest to that: a message between them may take those links. Where no pair was
-// measured they are 0 apart.
-
+// one size. A pattern without counts has m without bound, and Wang's D. Agents measure nothing
+// between the ports of one node: these are 0 apart on one switch; on two they stand for pairs of
+// hosts as many links apart, or nearest to that, or are 0 apart where no pair was measured.
+//
 // A matrix. `message_bytes`: m; 0: the pattern counts no messages. All of it is over one transport,
 // PrevailingTransport of the hosts; a pair that was not measured over it has the median of those as
 // many links apart (distance_listing.h). FAILED_PRECONDITION, naming two hosts: no such pair was

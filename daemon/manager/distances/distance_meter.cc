@@ -10,7 +10,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/distances/distance_listing.h"
 #include "proto/text/node_list.h"
@@ -43,13 +42,6 @@ std::string NewToken() {
 
 // What an agent says, for people.
 std::string Shown(const std::string& words) { return absl::CHexEscape(words.substr(0, kMaxWords)); }
-
-std::string Some(const std::vector<std::string>& hosts) {
-  const size_t named = std::min(hosts.size(), kMaxNamedHosts);
-  std::string text = absl::StrJoin(hosts.begin(), hosts.begin() + named, ", ");
-  if (named < hosts.size()) absl::StrAppend(&text, " and ", hosts.size() - named, " more");
-  return text;
-}
 
 }  // namespace
 
@@ -220,9 +212,12 @@ absl::StatusOr<std::vector<std::string>> DistanceMeter::Participants(
   if (hosts.size() < 2) {
     std::string why = absl::StrCat("of ", wanted.size(), " hosts ", hosts.size(),
                                    " can be measured, which takes two");
-    if (!without.empty()) absl::StrAppend(&why, "; without an agent: ", Some(without));
-    if (!deaf.empty()) absl::StrAppend(&why, "; with one that takes no part: ", Some(deaf));
-    if (!verbless.empty()) absl::StrAppend(&why, "; without verbs: ", Some(verbless));
+    if (!without.empty())
+      absl::StrAppend(&why, "; without an agent: ", FirstOf(without, kMaxNamedHosts));
+    if (!deaf.empty())
+      absl::StrAppend(&why, "; with one that takes no part: ", FirstOf(deaf, kMaxNamedHosts));
+    if (!verbless.empty())
+      absl::StrAppend(&why, "; without verbs: ", FirstOf(verbless, kMaxNamedHosts));
     return absl::FailedPreconditionError(absl::StrCat(why, "; start coppice-agent on them"));
   }
   for (const std::string& host : without) failures.push_back(host + ": it has no agent");
@@ -239,7 +234,8 @@ absl::Status DistanceMeter::CheckFree(const std::vector<std::string>& hosts) con
                           std::back_inserter(busy));
   }
   if (busy.empty()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("another measurement holds ", Some(busy),
+  return absl::ResourceExhaustedError(absl::StrCat("another measurement holds ",
+                                                   FirstOf(busy, kMaxNamedHosts),
                                                    "; wait for its end, or leave them out"));
 }
 

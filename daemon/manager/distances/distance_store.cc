@@ -79,14 +79,4 @@ std::optional<DistanceRecord> DistanceStore::Find(const HostPair& hosts) const {
   return found->second;
 }
 
-std::vector<DistanceRecord> DistanceStore::List(const HostPair& after, size_t limit) const {
-  std::vector<DistanceRecord> page;
-  std::lock_guard lock(mutex_);
-  for (auto next = records_.upper_bound(after); next != records_.end() && page.size() < limit;
-       ++next) {
-    page.push_back(next->second);
-  }
-  return page;
-}
-
 }  // namespace coppice

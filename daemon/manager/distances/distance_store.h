@@ -31,10 +31,6 @@ class DistanceStore final {
   // Reads what there is. The store outlives it. Errors: as Store::Distances.
   static absl::StatusOr<std::unique_ptr<DistanceStore>> Create(Store* store,
                                                                size_t most_pairs = kMaxPairs);
-  // Waits for the store to answer what was put.
-  ~DistanceStore() = default;
-  DistanceStore(const DistanceStore&) = delete;
-  DistanceStore& operator=(const DistanceStore&) = delete;
 
   // In place of what was measured of the same pairs; of too many the oldest go. Counts at once; a
   // failure to write is logged, and the next start does without. The records are well-formed
@@ -46,8 +42,6 @@ class DistanceStore final {
   uint64_t revision() const;
   // What was measured of the pair, whose hosts are in order.
   std::optional<DistanceRecord> Find(const HostPair& hosts) const;
-  // In order of the pairs, those after `after`; at most `limit`.
-  std::vector<DistanceRecord> List(const HostPair& after, size_t limit) const;
   // Calls `each` with every record, which lives for that call, in order; others wait meanwhile.
   template <class Each>
   void ForEach(const Each& each) const {

@@ -28,8 +28,7 @@
 
 namespace coppice {
 
-// From two readings of a port's counters to what it moved in between. Functions of values: knows no
-// fabric, no links and no clock.
+// --- From two readings of a port's counters to what it moved in between ---
 //
 //   before  after   64-bit count that goes around        32-bit count that stops at its end
 //   ------  -----   ---------------------------------    ----------------------------------
@@ -39,14 +38,11 @@ namespace coppice {
 //   a little above  unknown, unless it went around        unknown
 //     b > 0
 //
-// A device that answers with an older count than before, or counts a little down, has not begun
-// anew: taken for a reset, all of b would be new. A reset that happens to end there costs one
-// interval.
-//
-// A reset that leaves b above a cannot be told: b - a then is less than what moved, never more. If
-// other data counters of the port fell, all of them count as at least. So no rate is ever negative,
-// and none is beyond the capacity: what would be is cut there, and noted (IBA vol. 1, 16.1.3.5:
-// counters of PortCounters stop at their greatest value, those of PortCountersExtended go around).
+// A device that counts a little down has not begun anew. A reset that leaves b above a cannot be
+// told: b - a then is less than what moved, never more. If other data counters of the port fell,
+// all of them count as at least. No rate is beyond the capacity: what would be is cut there (IBA
+// vol. 1, 16.1.3.5: counters of PortCounters stop at their greatest value, those of
+// PortCountersExtended go around).
 
 // Readings that are closer give no rate: the answer's way back is a part of their distance.
 inline constexpr absl::Duration kShortestInterval = absl::Milliseconds(10);
@@ -115,17 +111,15 @@ struct PortInterval {
 // millions.
 PortInterval Compare(const CounterReading& before, const CounterReading& after, double capacity);
 
-// What is known of each channel of one fabric, and how it is carried over to the next fabric: by
-// the two ends of its link, node GUID and port. What has another end is another link.
+// --- What is known of one channel ---
 
 // A mean that forgets: what was measured a time t ago weighs e^(-t/T).
 //
 //     mean = sum over intervals of rate * w / sum of w,   w = e^(-age of its end / T) -
 //                                                             e^(-age of its begin / T)
 //
-// Exact for intervals of any length, and from the first one on: it is never drawn towards an
-// arbitrary start. Time in which nothing was measured lets what is known fade, not change.
-
+// Exact for intervals of any length, and from the first one on. Time in which nothing was measured
+// lets what is known fade, not change.
 class MovingAverage {
  public:
   // `rate` held for so many seconds, up to now. Both at least 0; the constant is above 0.
@@ -153,8 +147,6 @@ class MovingAverage {
 inline constexpr absl::Duration kLoadLife = absl::Minutes(5);
 
 // The load of one channel over time: moving average and peak of what was measured between readings.
-// Knows no ports and no other channels.
-
 class ChannelLoad {
  public:
   // What an earlier daemon measured, up to `until` by the monotonic clock: the average counts until
@@ -187,13 +179,7 @@ class ChannelLoad {
 };
 
 // What one port moved in the minute or the hour that is under way, until the slot is closed.
-
-struct HistorySums {
-  absl::Duration length;  // of which the data are known
-  uint64_t sent_bytes = 0, received_bytes = 0;
-  uint64_t peak_sent = 0, peak_received = 0;  // bytes a second
-  uint64_t errors = 0;
-
+struct HistorySums : HistoryRow {
   // Counts only what is known of both directions.
   void Add(const PortInterval& interval) {
     errors += interval.all_errors();
@@ -204,8 +190,10 @@ struct HistorySums {
     length += interval.length;
     sent_bytes += interval.sent_bytes.count;
     received_bytes += interval.received_bytes.count;
-    peak_sent = std::max(peak_sent, static_cast<uint64_t>(interval.sent_rate() + 0.5));
-    peak_received = std::max(peak_received, static_cast<uint64_t>(interval.received_rate() + 0.5));
+    peak_sent_per_second =
+        std::max(peak_sent_per_second, static_cast<uint64_t>(interval.sent_rate() + 0.5));
+    peak_received_per_second =
+        std::max(peak_received_per_second, static_cast<uint64_t>(interval.received_rate() + 0.5));
   }
 
   // Without a row, readers take it that nothing moved in the whole slot.
@@ -213,7 +201,10 @@ struct HistorySums {
     return sent_bytes > 0 || received_bytes > 0 || errors > 0 || length < 0.9 * slot_length;
   }
   HistoryRow Row(Guid node, uint8_t port) const {
-    return {node, port, length, sent_bytes, received_bytes, peak_sent, peak_received, errors};
+    HistoryRow row = *this;
+    row.node = node;
+    row.port = port;
+    return row;
   }
 };
 

@@ -37,11 +37,10 @@
 
 namespace coppice {
 
-// What of the readings is told as events: errors that rise on a link, and counts of data that stand
-// at their end. Remembers what was told. Not thread-safe: the load keeper's lock guards it.
+// --- What of the readings is told ---
 
-// Tells when errors rise on a link, without repeating itself: once when they begin, once an hour
-// while they go on, once when they are over. Knows no counters' history and no store.
+// When errors rise on a link: once when they begin, once an hour while they go on, once when they
+// are over.
 //
 //     quiet --rising: told--> rising --an hour, still rising: told--> rising
 //       ^                       |
@@ -76,6 +75,7 @@ class ErrorWatch {
 // "symbol_errors +12, link_downed +1"
 std::string ErrorsInWords(const std::array<uint64_t, kErrorCounts>& errors);
 
+// Errors that rise on a link, and counts of data that stand at their end, as events.
 class PortWatch {
  public:
   // Links of `old` are to be those of `now`, as far as they are there.
@@ -93,10 +93,7 @@ class PortWatch {
 };
 
 // Switches whose counters are not read, as events: `switch.counters` once when a switch refuses, or
-// has not answered for a while, and once when all of its counters are read again. What is not told
-// here is a packet that is lost now and then.
-
-// Not thread-safe.
+// has not answered for a while, and once when all of its counters are read again. Not thread-safe.
 class UnreadWatch {
  public:
   // Counter sweeps in a row in which a switch is silent about some port before that is told. What
@@ -117,18 +114,13 @@ class UnreadWatch {
   absl::btree_map<Guid, Unread> switches_;
 };
 
-// The history of what ports moved, as it is made: every reading, the minute and the hour that are
-// under way, and those that are over and wait for the store.
+// --- What the store gets ---
 //
 //   sweep --Take--> a slot of readings ----------------------------> StoreBatches
 //              \--> minute, hour under way --over--> closed --WriteClosed--^
 //                                                      ^ until Stored
 //
-// Slots are numbered; the wall clock only labels them (db/README.md). Not thread-safe: the load
-// keeper's lock guards it.
-
 // Splits what a sweep has to write into mutations that each take milliseconds, and writes them.
-
 class StoreBatches {
  public:
   void Add(PortCounterRecord counters) { Room().counters.push_back(std::move(counters)); }
@@ -156,6 +148,9 @@ class StoreBatches {
   bool is_stored_ = false;
 };
 
+// History as it is made: every reading, the minute and the hour that are under way, and those that
+// are over and wait for the store. Slots are numbered; the wall clock only labels them
+// (db/README.md).
 class HistorySlots {
  public:
   // Numbers go on from what the store has closed.
@@ -201,8 +196,6 @@ class LoadKeeper {
   // Both outlive this.
   LoadKeeper(Store* store, Tables* tables, const LoadOptions& options)
       : store_(store), tables_(tables), options_(options) {}
-  LoadKeeper(const LoadKeeper&) = delete;
-  LoadKeeper& operator=(const LoadKeeper&) = delete;
 
   // From the next readings on. Thread-safe.
   void Configure(const LoadOptions& options);

@@ -314,11 +314,8 @@ absl::Status PatternStore::Delete(absl::string_view name, const Actor& actor,
 
 absl::StatusOr<JobView> OrderStore::ActiveJob(JobId id) {
   ASSIGN_OR_RETURN(JobView job, manager_->GetJob(id));
-  if (job.record->state == JobState::kActive) return job;
-  return absl::FailedPreconditionError(
-      absl::StrCat("job ", id.value(),
-                   job.record->state == JobState::kEnded ? " has ended" : "'s lease has expired",
-                   "; register a new job"));
+  RETURN_IF_ERROR(CheckActive(*job.record));
+  return job;
 }
 
 absl::StatusOr<OrderRecord> OrderStore::Put(JobId id, std::vector<uint32_t> positions,

@@ -113,7 +113,6 @@ absl::Status CheckPatternName(absl::string_view name);
 //
 // Remembers nothing itself: what a killed daemon had answered, the next one has. Knows neither gRPC
 // nor SQLite.
-
 // Thread-safe. Put and Get may block for the store: not for gRPC's threads. Status codes:
 // proto/coppice/v1/mapping.proto.
 class OrderStore final {

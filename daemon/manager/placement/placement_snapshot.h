@@ -39,7 +39,6 @@ namespace coppice {
 //   plan B (generation 7)     n2 n3      Take: n2 was taken at 8 > 7: false, plan again
 //
 // Not thread-safe; the lock of Placements guards it. Knows no fabric: leaf switches are GUIDs.
-
 class NodeHolds {
  public:
   struct Wish {
@@ -83,16 +82,14 @@ class NodeHolds {
   absl::flat_hash_map<Guid, Leaf> leaves_;
 };
 
-// Who may take nodes now. As a rule whoever has planned: of plans that meet, the first takes its
-// nodes and the others are made again. Who has lost so a few times waits for a turn: until it is
-// over nobody else takes any, so that a plan that takes long is not always too late.
+// Who may take nodes now: as a rule whoever has planned. Who has lost a few times waits for a turn:
+// until it is over nobody else takes any, so that a plan that takes long is not always too late.
 //
 //   Take   --------+ +---+                 waits  +------      takes alone, for an instant
 //   Turn               +------ plan ------ take --+            in the order in which they were
 //   Turn               waits                      +-- ...      asked for; takers wait for all
 //
-// Thread-safe. Knows nothing of nodes. Holds no lock of others, but takers call theirs under its.
-
+// Thread-safe. Holds no lock of others, but takers call theirs under its.
 class PlacementTurns {
  public:
   // Asked now and then by whoever waits: an error ends the waiting.

@@ -50,7 +50,7 @@ uint64_t FingerprintOf(const StartPlacementArgs& args) {
 // The first ports of the nodes. FAILED_PRECONDITION names those that are not there.
 absl::StatusOr<std::vector<Guid>> PortsOf(const Fabric& fabric, const PlacementRecord& placement) {
   std::vector<Guid> ports;
-  std::vector<absl::string_view> gone;
+  std::vector<std::string> gone;
   for (const std::string& node : placement.nodes) {
     const std::optional<HostIndex> host = fabric.FindHost(node);
     const auto endpoints =
@@ -62,11 +62,8 @@ absl::StatusOr<std::vector<Guid>> PortsOf(const Fabric& fabric, const PlacementR
     }
   }
   if (gone.empty()) return ports;
-  const size_t told = std::min(gone.size(), kMaxNodesTold);
   return absl::FailedPreconditionError(absl::StrCat(
-      "placement ", placement.id.value(), ": node ",
-      absl::StrJoin(gone.begin(), gone.begin() + told, ", "),
-      gone.size() > told ? absl::StrCat(" and ", gone.size() - told, " more") : "",
+      "placement ", placement.id.value(), ": node ", FirstOf(gone, kMaxNodesTold),
       " left the fabric or stopped answering since it was made; start it when they are back, or "
       "release it and make another"));
 }
@@ -168,7 +165,7 @@ absl::StatusOr<std::vector<HostIndex>> ReadNodes(const Fabric& fabric,
         absl::StrCat(field, ": node ", nodes[*twice], " is named twice; name it once"));
   }
   std::vector<HostIndex> hosts;
-  std::vector<absl::string_view> unknown;
+  std::vector<std::string> unknown;
   for (const std::string& node : nodes) {
     const std::optional<HostIndex> host = fabric.FindHost(node);
     if (host) {
@@ -178,12 +175,9 @@ absl::StatusOr<std::vector<HostIndex>> ReadNodes(const Fabric& fabric,
     }
   }
   if (unknown.empty()) return hosts;
-  const size_t told = std::min(unknown.size(), kMaxNamesTold);
-  return absl::NotFoundError(absl::StrCat(
-      field, ": the fabric has no node ",
-      absl::StrJoin(unknown.begin(), unknown.begin() + told, ", "),
-      unknown.size() > told ? absl::StrCat(" and ", unknown.size() - told, " more") : "",
-      "; `coppicectl fabric nodes` lists those that it has"));
+  return absl::NotFoundError(absl::StrCat(field, ": the fabric has no node ",
+                                          FirstOf(unknown, kMaxNamesTold),
+                                          "; `coppicectl fabric nodes` lists those that it has"));
 }
 
 absl::StatusOr<PlacementRequest> ReadTask(const Fabric& fabric, const PlacementTask& task,

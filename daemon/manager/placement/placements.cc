@@ -13,21 +13,10 @@ namespace {
 // How long a placement whose end could not be written waits for the next try.
 constexpr absl::Duration kReleaseRetry = absl::Seconds(1);
 
-std::string ObjectOf(PlacementId id) { return absl::StrCat("placement:", id.value()); }
+// [PlacementState]
+constexpr const char* kWords[] = {"over", "held", "started", "released", "expired"};
 
-const char* WordOf(PlacementState state) {
-  switch (state) {
-    case PlacementState::kHeld:
-      return "held";
-    case PlacementState::kStarted:
-      return "started";
-    case PlacementState::kReleased:
-      return "released";
-    case PlacementState::kExpired:
-      return "expired";
-  }
-  return "over";
-}
+std::string ObjectOf(PlacementId id) { return absl::StrCat("placement:", id.value()); }
 
 QuotaAccount AccountOf(const PlacementRecord& record) {
   return {record.owner, record.by_administrator};
@@ -49,17 +38,6 @@ PlacementView ViewOfRecord(std::shared_ptr<const PlacementRecord> record) {
 }
 
 }  // namespace
-
-Placements::Placements(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables,
-                       LiveOptions options, Jobs* jobs, std::function<void()> on_deadline)
-    : calls_(calls),
-      events_(events),
-      clock_(clock),
-      tables_(tables),
-      options_(std::move(options)),
-      jobs_(jobs),
-      on_deadline_(std::move(on_deadline)),
-      keeper_(tables) {}
 
 void Placements::Restore(std::vector<PlacementRecord> placements, PlacementId last) {
   const absl::Duration now = clock_->Monotonic();
@@ -177,8 +155,9 @@ absl::StatusOr<PlacementView> Placements::Renew(PlacementId id) {
     }
   }
   ASSIGN_OR_RETURN(const PlacementRecord record, FromStore(id));
-  return absl::FailedPreconditionError(absl::StrCat(
-      "placement ", id.value(), " is over: ", WordOf(record.state), "; make a new one"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("placement ", id.value(),
+                   " is over: ", kWords[static_cast<size_t>(record.state)], "; make a new one"));
 }
 
 // Of one that is not in memory: it is over, or the store has what it reported as failed.
@@ -277,13 +256,7 @@ void Placements::OnEnded(PlacementId id, PlacementState state, const std::string
     spdlog::warn("placement {} could not be ended: {}", id.value(), status.ToString());
     on_deadline_();
   }
-  for (Callback<PlacementId>& done : waiters) {
-    if (ended) {
-      done(id);
-    } else {
-      done(status);
-    }
-  }
+  AnswerAll(std::move(waiters), ended ? absl::StatusOr<PlacementId>(id) : status);
 }
 
 Placements::Numbers Placements::numbers() const {

@@ -56,7 +56,15 @@ class Placements final {
 
   // All pointers outlive this. `on_deadline` as Jobs has it.
   Placements(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables,
-             LiveOptions options, Jobs* jobs, std::function<void()> on_deadline);
+             LiveOptions options, Jobs* jobs, std::function<void()> on_deadline)
+      : calls_(calls),
+        events_(events),
+        clock_(clock),
+        tables_(tables),
+        options_(std::move(options)),
+        jobs_(jobs),
+        on_deadline_(std::move(on_deadline)),
+        keeper_(tables) {}
 
   // Enters the placements of an earlier run; their terms start now.
   void Restore(std::vector<PlacementRecord> placements, PlacementId last);

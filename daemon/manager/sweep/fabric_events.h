@@ -43,9 +43,7 @@ std::vector<EventRecord> FabricEvents(const FabricView* before, const FabricView
 //   |<------ within 30 s ------>|
 //
 // The same for nodes and switches that go and come, or fall silent and answer again. However much
-// befalls an object in one sweep counts once. One that is steady but down is a warning. Knows
-// objects and kinds, nothing of a fabric.
-
+// befalls an object in one sweep counts once. One that is steady but down is a warning.
 // Not thread-safe. `now` is monotonic.
 class FlapFilter {
  public:
@@ -78,9 +76,7 @@ class FlapFilter {
 //   |<- within 30 s ->|
 //
 // Lost links are taken out of the fabric without a full sweep; it is only the way back in that
-// waits. The same numbers as events'. Values only.
-
-// Not thread-safe. `now` is monotonic.
+// waits. The same numbers as events'. Not thread-safe. `now` is monotonic.
 class CableDamper {
  public:
   static constexpr absl::Duration kRest = absl::Seconds(10);
@@ -103,7 +99,6 @@ class CableDamper {
 
 // Links that were up since the daemon's start and are not any more: what an administrator has to
 // look at. One leaves the list when it is up again, or when either of its ports has another cable.
-
 // Thread-safe.
 class DownLinks final {
  public:

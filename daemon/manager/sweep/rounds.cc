@@ -105,24 +105,13 @@ absl::Duration Rounds::UpdateMembers(const FabricView* before) {
   return left;
 }
 
-Rounds::Rounds(SubnetPort* port, Tables* tables, Topology* topology, Repair* repair,
-               EventLog* events, const Clock* clock, OnCounters on_counters)
-    : port_(port),
-      tables_(tables),
-      topology_(topology),
-      repair_(repair),
-      events_(events),
-      clock_(clock),
-      on_counters_(std::move(on_counters)) {}
-
 Sweeper::Duties Rounds::Duties() {
   return {
       [this](bool in_haste, absl::Duration light_period) { return Full(in_haste, light_period); },
       [this] { return Light(); },
       [this](absl::Duration light_period) { return Counters(light_period); },
       [this] { return Mend(); },
-      [this](SweepKind kind, const absl::Status& status) { Fails(kind, status); },
-      [this](SweepKind kind) { Recovers(kind); }};
+      [this](SweepKind kind, const absl::Status& status) { Tell(kind, status); }};
 }
 
 Sweeper::FullSweep Rounds::Full(bool in_haste, absl::Duration light_period) {
@@ -211,14 +200,14 @@ Sweeper::OtherSweep Rounds::Counters(absl::Duration light_period) {
   return {on_counters_(*std::move(read)), false, mads, !is_mended};
 }
 
-void Rounds::Fails(SweepKind kind, const absl::Status& status) {
-  spdlog::error("{} of {} fails: {}", ObjectOf(kind), port_->Describe(), status.ToString());
-  events_->Append("sweep.failed", ObjectOf(kind), status.ToString());
-}
-
-void Rounds::Recovers(SweepKind kind) {
-  spdlog::info("{} of {} is well again", ObjectOf(kind), port_->Describe());
-  events_->Append("sweep.recovered", ObjectOf(kind), "it went well again");
+void Rounds::Tell(SweepKind kind, const absl::Status& status) {
+  if (status.ok()) {
+    spdlog::info("{} of {} is well again", ObjectOf(kind), port_->Describe());
+    events_->Append("sweep.recovered", ObjectOf(kind), "it went well again");
+  } else {
+    spdlog::error("{} of {} fails: {}", ObjectOf(kind), port_->Describe(), status.ToString());
+    events_->Append("sweep.failed", ObjectOf(kind), status.ToString());
+  }
 }
 
 }  // namespace coppice

@@ -38,7 +38,14 @@ class Rounds {
 
   // The pointers outlive this.
   Rounds(SubnetPort* port, Tables* tables, Topology* topology, Repair* repair, EventLog* events,
-         const Clock* clock, OnCounters on_counters);
+         const Clock* clock, OnCounters on_counters)
+      : port_(port),
+        tables_(tables),
+        topology_(topology),
+        repair_(repair),
+        events_(events),
+        clock_(clock),
+        on_counters_(std::move(on_counters)) {}
 
   // For Sweeper.
   Sweeper::Duties Duties();
@@ -59,8 +66,7 @@ class Rounds {
   bool Mend();
   Sweeper::OtherSweep Light();
   Sweeper::OtherSweep Counters(absl::Duration light_period);
-  void Fails(SweepKind kind, const absl::Status& status);
-  void Recovers(SweepKind kind);
+  void Tell(SweepKind kind, const absl::Status& status);
 
   SubnetPort* const port_;
   Tables* const tables_;

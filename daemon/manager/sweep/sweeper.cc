@@ -58,12 +58,6 @@ absl::Duration Schedule::Retry::Take() {
   return taken;
 }
 
-Schedule::Schedule(const SweepPeriods& periods, absl::Duration now)
-    : periods_(periods),
-      full_due_(now),
-      light_due_(absl::InfiniteDuration()),
-      counters_due_(absl::InfiniteDuration()) {}
-
 Schedule::Step Schedule::Next() const {
   Step next{SweepKind::kFull, std::min(full_due_, triggered_due_)};
   if (!has_fabric_) return next;
@@ -252,18 +246,10 @@ void Sweeper::Loop() {
     if (repair_woken_ && !(has_repaired_ && is_due)) {
       RunRepair(lock);
     } else if (is_due) {
-      RunStep(lock, next.kind);
+      next.kind == SweepKind::kFull ? RunFull(lock) : RunOther(lock, next.kind);
     } else {
       changed_.wait_until(lock, SteadyTime(next.due, now));
     }
-  }
-}
-
-void Sweeper::RunStep(Lock& lock, SweepKind kind) {
-  if (kind == SweepKind::kFull) {
-    RunFull(lock);
-  } else {
-    RunOther(lock, kind);
   }
 }
 
@@ -285,11 +271,7 @@ void Sweeper::RunFull(Lock& lock) {
   wanted_ = false;
   busy_ = false;
   changed_.notify_all();
-  if (Note(SweepKind::kFull, status, sweep.mads, now - began)) {
-    lock.unlock();
-    Tell(SweepKind::kFull, status);
-    lock.lock();
-  }
+  Note(lock, SweepKind::kFull, status, sweep.mads, now - began);
 }
 
 void Sweeper::RunOther(Lock& lock, SweepKind kind) {
@@ -311,11 +293,7 @@ void Sweeper::RunOther(Lock& lock, SweepKind kind) {
   } else {
     schedule_.EndedCounters(began, now, sweep.status.ok());
   }
-  if (Note(kind, sweep.status, sweep.mads, now - began)) {
-    lock.unlock();
-    Tell(kind, sweep.status);
-    lock.lock();
-  }
+  Note(lock, kind, sweep.status, sweep.mads, now - began);
 }
 
 void Sweeper::RunRepair(Lock& lock) {
@@ -331,7 +309,7 @@ void Sweeper::RunRepair(Lock& lock) {
   if (!is_well) schedule_.WantFullSoon(SteadyNow());
 }
 
-bool Sweeper::Note(SweepKind kind, const absl::Status& status, const SweepMads& mads,
+void Sweeper::Note(Lock& lock, SweepKind kind, const absl::Status& status, const SweepMads& mads,
                    absl::Duration elapsed) {
   SweepNumbers& numbers = NumbersOf(standing_, kind);
   const bool was_well = numbers.last_error.empty();
@@ -347,15 +325,10 @@ bool Sweeper::Note(SweepKind kind, const absl::Status& status, const SweepMads& 
   standing_.mads_sent += mads.sent;
   standing_.mads_resent += mads.resent;
   standing_.mads_timed_out += mads.timed_out;
-  return was_well != status.ok();
-}
-
-void Sweeper::Tell(SweepKind kind, const absl::Status& status) {
-  if (status.ok()) {
-    duties_.recovers(kind);
-  } else {
-    duties_.fails(kind, status);
-  }
+  if (was_well == status.ok()) return;
+  lock.unlock();
+  duties_.tell(kind, status);
+  lock.lock();
 }
 
 }  // namespace coppice

@@ -71,7 +71,11 @@ class Schedule {
   };
 
   // A full sweep is due at once.
-  Schedule(const SweepPeriods& periods, absl::Duration now);
+  Schedule(const SweepPeriods& periods, absl::Duration now)
+      : periods_(periods),
+        full_due_(now),
+        light_due_(absl::InfiniteDuration()),
+        counters_due_(absl::InfiniteDuration()) {}
 
   // What is to be done next, and when; after the due time, it is still that, or what became due
   // before it.
@@ -152,8 +156,7 @@ class Sweeper {
     std::function<OtherSweep()> light;  // takes lost links out, and mends
     std::function<OtherSweep(absl::Duration light_period)> counters;
     std::function<bool()> repair;  // when woken; false: something is left broken
-    std::function<void(SweepKind, const absl::Status&)> fails;  // and did not before
-    std::function<void(SweepKind)> recovers;
+    std::function<void(SweepKind, const absl::Status&)> tell;  // that fails now, or not any more
   };
 
   Sweeper(Duties duties, const Clock* clock, const SweepPeriods& periods);
@@ -181,11 +184,9 @@ class Sweeper {
   void RunFull(Lock& lock);
   void RunOther(Lock& lock, SweepKind kind);
   void RunRepair(Lock& lock);
-  void RunStep(Lock& lock, SweepKind kind);
-  // Notes how a step of that kind ended; true: that is to be told.
-  bool Note(SweepKind kind, const absl::Status& status, const SweepMads& mads,
+  // Notes how a step of that kind ended, and tells it if that is new.
+  void Note(Lock& lock, SweepKind kind, const absl::Status& status, const SweepMads& mads,
             absl::Duration elapsed);
-  void Tell(SweepKind kind, const absl::Status& status);
 
   const Duties duties_;
   const Clock* const clock_;  // the wall clock; the timetable is by the steady one

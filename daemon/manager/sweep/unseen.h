@@ -72,15 +72,12 @@ Unseen FindUnseen(const std::vector<UnansweredNode>& unanswered, const Fabric& n
 // certain.
 absl::Duration HiddenSince(const Unseen& unseen, Guid port_guid);
 
-// Which nodes are hidden behind what is silent: a search from the silent over what is
-// absent, along the cables that it had when it was last seen.
+// Which nodes are hidden behind what is silent: a search from the silent over what is absent, along
+// the cables that it had when it was last seen.
 //
 //     leaf A -- spine S (silent) -- leaf B (absent) -- n7 (absent)
 //               start                hidden             hidden
 //
-// Whoever is absent and not reached so has been seen to be gone by somebody who answered. A
-// function of values.
-
 // By node GUID. Looks at what `before` (may be null) had and what was hidden then, as far as it is
 // not in `now`. O(nodes + links).
 absl::flat_hash_map<Guid, HiddenNode> FindHiddenNodes(const Fabric& now, const Fabric* before,

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "daemon/manager/housekeeping.h"
+#include "daemon/manager/background.h"
 #include "tests/unit/manager/manager_fixture.h"
 
 namespace coppice::other_daemons_test {
