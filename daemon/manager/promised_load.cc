@@ -5,7 +5,6 @@
 #include <functional>
 #include <iterator>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "daemon/manager/tree_record.h"

@@ -11,7 +11,6 @@
 #include "daemon/base/log.h"
 #include "daemon/manager/tree_draft.h"
 #include "daemon/tree/contended_metrics.h"
-#include "daemon/tree/link_use.h"
 #include "daemon/tree/tree_metrics.h"
 
 namespace coppice {

@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/base/clock.h"
 #include "daemon/fabric/routes.h"
@@ -32,7 +31,6 @@
 #include "daemon/manager/repair_plan.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
-#include "daemon/manager/tree_record.h"
 
 namespace coppice {
 

@@ -15,7 +15,6 @@
 #include "absl/status/statusor.h"
 #include "daemon/manager/ledgers.h"
 #include "daemon/manager/tables.h"
-#include "daemon/manager/tree_draft.h"
 #include "daemon/manager/tree_record.h"
 
 namespace coppice {

@@ -7,10 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,7 +18,6 @@
 #include "daemon/manager/promised_load.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/tables.h"
-#include "daemon/manager/tree_record.h"
 #include "daemon/tree/tree_plan.h"
 
 namespace coppice {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/manager/fabric_view.h"
 
 namespace coppice {
 namespace {

@@ -7,7 +7,6 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/event_kinds.h"
 #include "daemon/manager/inventory.h"

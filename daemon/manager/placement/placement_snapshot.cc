@@ -1,6 +1,5 @@
 #include "daemon/manager/placement/placement_snapshot.h"
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 

@@ -95,24 +95,11 @@ class PlacementTurns {
   // Asked now and then by whoever waits: an error ends the waiting.
   using MayWait = std::function<absl::Status()>;
 
-  // Nobody else takes anything as long as it is there.
-  class Turn {
-   public:
-    Turn() = default;
-    Turn(Turn&& other) noexcept : turns_(std::exchange(other.turns_, nullptr)) {}
-    Turn& operator=(Turn&& other) noexcept {
-      std::swap(turns_, other.turns_);
-      return *this;
-    }
-    ~Turn() {
-      if (turns_ != nullptr) turns_->End();
-    }
-
-   private:
-    friend class PlacementTurns;
-    explicit Turn(PlacementTurns* turns) : turns_(turns) {}
-    PlacementTurns* turns_ = nullptr;
+  struct Ender {
+    void operator()(PlacementTurns* turns) const { turns->End(); }
   };
+  // Nobody else takes anything as long as it is there.
+  using Turn = std::unique_ptr<PlacementTurns, Ender>;
 
   // Waits for those who asked before. Errors: those of `may_wait`.
   absl::StatusOr<Turn> Begin(const MayWait& may_wait);

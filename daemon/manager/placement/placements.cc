@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
-#include "proto/text/node_list.h"
 
 namespace coppice {
 namespace {

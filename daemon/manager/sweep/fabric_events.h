@@ -11,7 +11,6 @@
 #ifndef COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
 #define COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>

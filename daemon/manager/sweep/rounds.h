@@ -10,15 +10,12 @@
 // fabric. What has gone is in the job's lost ranks, and told in an event; so is what has come back.
 // The job itself lives on: it ends by its owner or its lease.
 //
-// Says of each how it went; when they run: schedule.h, on which thread: sweeper.h. One call at a
+// Says of each how it went; when they run, and on which thread: sweeper.h. One call at a
 // time.
 #ifndef COPPICE_DAEMON_MANAGER_SWEEP_ROUNDS_H_
 #define COPPICE_DAEMON_MANAGER_SWEEP_ROUNDS_H_
 
-#include <cstdint>
 #include <functional>
-#include <string>
-#include <vector>
 
 #include "daemon/base/clock.h"
 #include "daemon/fabric/subnet_port.h"

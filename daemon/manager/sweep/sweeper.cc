@@ -5,8 +5,6 @@
 #include <chrono>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-
 namespace coppice {
 namespace {
 
