@@ -103,7 +103,7 @@ void Prune(StoreCalls* calls, const What& prune, const char* what, int rounds) {
   });
 }
 
-int Rounds(int64_t surplus, int64_t rows, int64_t most) {
+int RoundsFor(int64_t surplus, int64_t rows, int64_t most) {
   return static_cast<int>(std::clamp((surplus + rows - 1) / rows, int64_t{1}, most));
 }
 
@@ -128,14 +128,14 @@ bool Pruning::IsEven(absl::Time wall, absl::Duration monotonic) {
 int Pruning::RoundsOfEvents(int64_t keep) {
   const absl::StatusOr<EventRange> kept = calls_->store().KeptEvents();
   if (!kept.ok()) return 1;
-  return Rounds(kept->newest - kept->oldest + 1 - keep, kEvents, kMaxRoundsOfEvents);
+  return RoundsFor(kept->newest - kept->oldest + 1 - keep, kEvents, kMaxRoundsOfEvents);
 }
 
 void Pruning::PruneOldJobs(absl::Time before) {
   const absl::StatusOr<int64_t> old = calls_->store().EndedJobs(before);
   if (old.ok() && *old == 0) return;
   Prune(calls_, PruneJobs{std::numeric_limits<int64_t>::max(), before, kJobs}, "jobs",
-        Rounds(old.value_or(0), kJobs, kMaxRoundsOfJobs));
+        RoundsFor(old.value_or(0), kJobs, kMaxRoundsOfJobs));
 }
 
 void Pruning::PruneSurplusOfJobs(int64_t keep) {
@@ -152,7 +152,7 @@ void Pruning::PruneSurplusOfJobs(int64_t keep) {
   int64_t rounds_left = kMaxRoundsOfJobs;
   for (const OwnedJobs& owned : *owners) {
     if (owned.jobs <= level || rounds_left == 0) continue;
-    const int rounds = Rounds(owned.jobs - level, kJobs, rounds_left);
+    const int rounds = RoundsFor(owned.jobs - level, kJobs, rounds_left);
     rounds_left -= rounds;
     Prune(calls_, PruneJobs{level, absl::InfinitePast(), kJobs, owned.owner}, "jobs", rounds);
   }
@@ -162,7 +162,7 @@ int Pruning::RoundsOfPlacements(int64_t keep, absl::Time before) {
   const absl::StatusOr<int64_t> all = calls_->store().EndedPlacements(absl::InfiniteFuture());
   const absl::StatusOr<int64_t> old = calls_->store().EndedPlacements(before);
   if (!all.ok() || !old.ok()) return 1;
-  return Rounds(std::max(*all - keep, *old), kJobs, kMaxRoundsOfJobs);
+  return RoundsFor(std::max(*all - keep, *old), kJobs, kMaxRoundsOfJobs);
 }
 
 void Pruning::Run(const Limits& events, const Limits& ended) {

@@ -24,9 +24,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "daemon/base/clock.h"
 #include "daemon/manager/jobs.h"
-#include "daemon/manager/options.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
@@ -35,15 +33,14 @@
 namespace coppice {
 
 // Thread-safe. Methods as Manager's of the same name.
-class Grants {
+class Grants : private UseCase {
  public:
   // Plans of one request before it is ABORTED. Each failed attempt means that another grant, or a
   // sweep, succeeded meanwhile.
   static constexpr int kMaxAttempts = 8;
   using Batch = std::shared_ptr<const BatchView>;
 
-  Grants(StoreCalls* calls, const Clock* clock, Tables* tables, LiveOptions options, Jobs* jobs)
-      : calls_(calls), clock_(clock), tables_(tables), options_(std::move(options)), jobs_(jobs) {}
+  Grants(const UseCase& with, Jobs* jobs) : UseCase(with), jobs_(jobs) {}
 
   // Enters the trees of an earlier run. DATA_LOSS: a tree of a job that is not active.
   absl::Status Restore(std::vector<TreeRecord> trees, TreeId last);
@@ -99,10 +96,6 @@ class Grants {
                                     const BatchWatch& watch);
   void OnReleased(GrantedTree& tree, const absl::Status& status);
 
-  StoreCalls* const calls_;
-  const Clock* const clock_;
-  Tables* const tables_;
-  const LiveOptions options_;
   Jobs* const jobs_;
 };
 

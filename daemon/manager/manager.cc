@@ -27,16 +27,14 @@ Manager::Manager(Store* store, SubnetPort* port, const Clock* clock, ManagerOpti
       pruning_(&calls_, clock),
       others_(store->DatabaseId(), &events_, clock),
       load_(store, &tables_, options_->load),
-      topology_(&calls_, &events_, port, clock, &tables_, &load_, options_->capability_rules,
-                last_version),
-      jobs_(&calls_, &events_, clock, &tables_, options_, [this] { background_.Wake(); }),
-      placements_(&calls_, &events_, clock, &tables_, options_, &jobs_,
-                  [this] { background_.Wake(); }),
-      profiles_(&calls_, &events_, &tables_, options_->profile),
-      grants_(&calls_, clock, &tables_, options_, &jobs_),
-      repair_(&calls_, &events_, clock, &tables_),
-      rounds_(port, &tables_, &topology_, &repair_, &events_, clock,
-              [this](CounterSweep sweep) { return TakeCounters(sweep); }),
+      with_{&calls_, &events_, clock, &tables_, options_},
+      topology_(with_, port, &load_, last_version),
+      jobs_(with_, [this] { background_.Wake(); }),
+      placements_(with_, &jobs_, [this] { background_.Wake(); }),
+      profiles_(with_),
+      grants_(with_, &jobs_),
+      repair_(with_),
+      rounds_(with_, port, &topology_, &repair_, &load_),
       store_watch_(&calls_, &events_, clock),
       background_({[this] { return clock_->Monotonic(); },
                    [this](absl::Duration stalled) { ForgiveStall(stalled); },
@@ -95,16 +93,6 @@ absl::Status Manager::Reconfigure(const ManagerOptions& next) {
   }
   sweeper_.SetPeriods(next.sweep_periods);
   return absl::OkStatus();
-}
-
-absl::Status Manager::TakeCounters(const CounterSweep& sweep) {
-  const std::shared_ptr<const FabricView> view = tables_.Published();
-  if (view == nullptr) return NoFabricError();
-  std::vector<EventRecord> told;
-  unread_.Take(sweep, clock_->Now(), told);
-  absl::Status status = load_.TakeReadings(sweep, view, clock_->Now(), told);
-  events_.Append(std::move(told));
-  return status;
 }
 
 absl::Duration Manager::Expire(absl::Duration now) {

@@ -213,7 +213,6 @@ class Manager final {
  private:
   Manager(Store* store, SubnetPort* port, const Clock* clock, ManagerOptions options,
           uint64_t last_version);
-  absl::Status TakeCounters(const CounterSweep& sweep);
   absl::Duration Expire(absl::Duration now);
 
   LiveOptions options_;
@@ -225,8 +224,8 @@ class Manager final {
   EventLog events_;
   Pruning pruning_;
   OtherDaemons others_;
-  UnreadWatch unread_;  // of the sweeping thread
   LoadKeeper load_;
+  const UseCase with_;
   Topology topology_;
   Jobs jobs_;
   Placements placements_;

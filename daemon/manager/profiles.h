@@ -13,21 +13,19 @@
 #include <memory>
 #include <string>
 
-#include "daemon/manager/event_log.h"
 #include "daemon/manager/fabric_view.h"
 #include "daemon/manager/requests.h"
-#include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
 
 namespace coppice {
 
 // Thread-safe. Methods as Manager's.
-class Profiles {
+class Profiles : private UseCase {
  public:
   using Profile = std::shared_ptr<const CostProfile>;
 
   // Puts the configured profile in force.
-  Profiles(StoreCalls* calls, EventLog* events, Tables* tables, const CostProfile& configured);
+  explicit Profiles(const UseCase& with);
 
   // Puts in force what an earlier run left; empty: nothing. Text that is no profile any more is
   // told, as a log line and an event, and left in the store for whoever wants to mend it.
@@ -42,9 +40,6 @@ class Profiles {
  private:
   void PutInForce(Profile profile);
 
-  StoreCalls* const calls_;
-  EventLog* const events_;
-  Tables* const tables_;
   Profile configured_;  // guarded by tables_->mu
 };
 

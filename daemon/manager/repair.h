@@ -25,24 +25,20 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
-#include "daemon/base/clock.h"
 #include "daemon/fabric/routes.h"
-#include "daemon/manager/event_log.h"
 #include "daemon/manager/repair_plan.h"
-#include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
 
 namespace coppice {
 
 // Thread-safe.
-class Repair {
+class Repair : private UseCase {
  public:
   // Rounds of one run: each failed one means that something else succeeded meanwhile.
   static constexpr int kMaxAttempts = 8;
   static constexpr absl::Duration kPatience = kUnseenPatience;
 
-  Repair(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables)
-      : calls_(calls), events_(events), clock_(clock), tables_(tables) {}
+  explicit Repair(const UseCase& with) : UseCase(with) {}
 
   // Judges all trees if the published fabric is another than the last time, else those that entered
   // late and, if `swept`, those that were kept; returns when the outcome is durable. False: some
@@ -91,11 +87,6 @@ class Repair {
   std::optional<std::string> Improve(const Round& round, RepairCase tree);
   // What the tree takes on the basis of a plan for its job; nullopt: it cannot be told.
   std::optional<double> PresentUs(const RepairCase& tree);
-
-  StoreCalls* const calls_;
-  EventLog* const events_;
-  const Clock* const clock_;
-  Tables* const tables_;
 
   std::mutex running_;  // one run at a time
   struct Patience {

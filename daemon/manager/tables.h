@@ -19,8 +19,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "daemon/base/clock.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/manager/change_feed.h"
+#include "daemon/manager/event_log.h"
 #include "daemon/manager/fabric_view.h"
 #include "daemon/manager/ledgers.h"
 #include "daemon/manager/promised_load.h"
@@ -204,6 +206,17 @@ inline QuotaAmounts AmountsOf(const JobRecord& job) {
   amounts[Quota::kNodes] = job.placed_nodes;
   return amounts;
 }
+
+struct Tables;
+
+// What every use case of the manager works with; all of it outlives them.
+struct UseCase {
+  StoreCalls* const calls_;
+  EventLog* const events_;
+  const Clock* const clock_;
+  Tables* const tables_;
+  const LiveOptions options_;
+};
 
 struct Tables {
   mutable std::mutex mu;  // std, not absl: ThreadSanitizer does not see through Debian's Abseil

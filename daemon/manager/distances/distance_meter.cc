@@ -18,7 +18,6 @@ namespace {
 
 // How soon a cancellation is seen while a round waits.
 constexpr absl::Duration kAskEvery = absl::Milliseconds(200);
-constexpr absl::Duration kLongestWait = absl::Hours(24);
 constexpr size_t kMaxNamedHosts = 5;  // hosts in a message
 constexpr size_t kMaxWords = 300;     // characters of an agent's
 // Tasks that a connection remembers, so that an answer that comes late is told from a made-up one.

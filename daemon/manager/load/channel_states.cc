@@ -221,20 +221,10 @@ double ChannelStates::RestoredShare(const LinkLoadRecord& load) const {
   return restored_at_ - load.updated <= kLoadLife ? std::clamp(load.average, 0.0, 1.0) : 0;
 }
 
-double ChannelStates::ShareIn(const Fabric& fabric, ChannelIndex c, int64_t link_id) const {
-  if (fabric_ != nullptr) {
-    const auto same = FindSame(fabric, c, *fabric_);
-    return same ? state(*same).load.Average(BytesPerSecond(fabric, c), now_) : 0;
-  }
-  if (restored_.empty()) return 0;
-  const auto it = restored_.find(SideOf(fabric, c, link_id));
-  return it != restored_.end() ? RestoredShare(it->second) : 0;
-}
-
-DirectionMeasure ChannelStates::MeasureIn(const Fabric& fabric, ChannelIndex c) const {
+DirectionMeasure ChannelStates::MeasureIn(const Fabric& fabric, ChannelIndex c,
+                                          int64_t link_id) const {
   if (fabric_ == nullptr) {
-    if (&fabric != awaited_.get()) return {};
-    const auto it = restored_.find(SideOf(fabric, c, link_id(c)));
+    const auto it = restored_.find(SideOf(fabric, c, link_id));
     if (it == restored_.end()) return {};
     const LinkLoadRecord& load = it->second;
     return {RestoredShare(load), load.peak, load.peaked, load.updated, 0, Certainty::kUnknown};
@@ -250,16 +240,9 @@ DirectionMeasure ChannelStates::MeasureIn(const Fabric& fabric, ChannelIndex c) 
           load.certainty()};
 }
 
-void ChannelStates::RestoreLoads() {
-  for (uint32_t i = 0; i < fabric_->channel_count(); ++i) {
-    const ChannelIndex c(i);
-    const auto it = restored_.find(SideOf(*fabric_, c, link_id(c)));
-    if (it == restored_.end()) continue;
-    // The clock may have stepped back since.
-    const absl::Duration age = std::max(restored_at_ - it->second.updated, absl::ZeroDuration());
-    states_[i].load.Restore(it->second, now_ - age);
-    restored_.erase(it);
-  }
+DirectionMeasure ChannelStates::MeasureIn(const Fabric& fabric, ChannelIndex c) const {
+  if (fabric_ != nullptr) return MeasureIn(fabric, c, /*link_id=*/0);
+  return &fabric == awaited_.get() ? MeasureIn(fabric, c, link_id(c)) : DirectionMeasure();
 }
 
 // Of links that go, only the peak is kept; the rest is not theirs when they come back.
@@ -274,13 +257,15 @@ void ChannelStates::KeepPeaks(const Fabric& old) {
   }
 }
 
-void ChannelStates::RestorePeaks(const Fabric& old) {
+void ChannelStates::RestoreLoads(const Fabric* old) {
   if (restored_.empty()) return;
   for (uint32_t i = 0; i < fabric_->channel_count(); ++i) {
     const ChannelIndex c(i);
     const auto it = restored_.find(SideOf(*fabric_, c, link_id(c)));
-    if (it == restored_.end() || FindSame(*fabric_, c, old)) continue;
-    states_[i].load.Restore(it->second, -absl::InfiniteDuration());
+    if (it == restored_.end() || (old != nullptr && FindSame(*fabric_, c, *old))) continue;
+    // The clock may have stepped back since.
+    const absl::Duration age = std::max(restored_at_ - it->second.updated, absl::ZeroDuration());
+    states_[i].load.Restore(it->second, old == nullptr ? now_ - age : -absl::InfiniteDuration());
     restored_.erase(it);
   }
 }
@@ -293,13 +278,13 @@ std::shared_ptr<const Fabric> ChannelStates::Adopt(const FabricView& view) {
   if (old == nullptr) {
     link_ids_ = *view.link_ids;
     states_.resize(fabric_->channel_count());
-    RestoreLoads();
+    RestoreLoads(nullptr);
     return nullptr;
   }
   KeepPeaks(*old);
   link_ids_ = *view.link_ids;
   states_ = CarryOver(*old, std::move(states_), *fabric_);
-  RestorePeaks(*old);
+  RestoreLoads(old.get());
   return old;
 }
 

@@ -200,10 +200,10 @@ struct HistorySums : HistoryRow {
   bool NeedsRow(absl::Duration slot_length) const {
     return sent_bytes > 0 || received_bytes > 0 || errors > 0 || length < 0.9 * slot_length;
   }
-  HistoryRow Row(Guid node, uint8_t port) const {
+  HistoryRow Row(Guid of, uint8_t at) const {
     HistoryRow row = *this;
-    row.node = node;
-    row.port = port;
+    row.node = of;
+    row.port = at;
     return row;
   }
 };
@@ -261,7 +261,7 @@ class ChannelStates {
   // From all readings of the sweep.
   void UpdateLoads(absl::Time wall, absl::Duration time_constant);
 
-  // The adopted fabric; null before the first reading. All below but ShareIn and MeasureIn need
+  // The adopted fabric; null before the first reading. All below but MeasureIn need
   // one.
   const std::shared_ptr<const Fabric>& fabric() const { return fabric_; }
   uint64_t sweep() const { return sweep_; }
@@ -279,9 +279,9 @@ class ChannelStates {
     return state(c).load.Average(BytesPerSecond(*fabric_, c), now_);
   }
   // Of a channel of any fabric, `link_id` of which is given: what is known of it here, or was
-  // restored; 0: nothing.
-  double ShareIn(const Fabric& fabric, ChannelIndex c, int64_t link_id) const;
-  // The same with all that is known; before a fabric is adopted, of the awaited one only.
+  // restored.
+  DirectionMeasure MeasureIn(const Fabric& fabric, ChannelIndex c, int64_t link_id) const;
+  // The same; before a fabric is adopted, of the awaited one only.
   DirectionMeasure MeasureIn(const Fabric& fabric, ChannelIndex c) const;
   // Each switch port that has been read, by switch and port: what(node GUID, state).
   template <class What>
@@ -304,10 +304,9 @@ class ChannelStates {
   }
   // 0: too old.
   double RestoredShare(const LinkLoadRecord& load) const;
-  void RestoreLoads();
-  // Before and after the states are carried over from `old` to fabric_.
+  // Before and after the states are carried over from `old`, if there was one, to fabric_.
   void KeepPeaks(const Fabric& old);
-  void RestorePeaks(const Fabric& old);
+  void RestoreLoads(const Fabric* old);
 
   std::shared_ptr<const Fabric> fabric_;   // null before the first reading
   std::shared_ptr<const Fabric> awaited_;  // until then: newest that was asked for

@@ -319,7 +319,7 @@ std::shared_ptr<const LinkLoad> LoadKeeper::LoadOf(const std::shared_ptr<const F
   ports_.Await(fabric, link_ids);
   if (is_silent_) return std::make_shared<const LinkLoad>();
   for (uint32_t i = 0; i < fabric->channel_count(); ++i) {
-    const double share = ports_.ShareIn(*fabric, ChannelIndex(i), link_ids[i / 2]);
+    const double share = ports_.MeasureIn(*fabric, ChannelIndex(i), link_ids[i / 2]).average;
     shares[i] = static_cast<float>(share);
     has_any = has_any || share > 0;
   }

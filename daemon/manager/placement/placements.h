@@ -30,8 +30,6 @@
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "daemon/base/clock.h"
-#include "daemon/manager/event_log.h"
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/options.h"
 #include "daemon/manager/placement/placement_snapshot.h"
@@ -43,7 +41,7 @@
 namespace coppice {
 
 // Thread-safe. Status codes: proto/coppice/v1/placements.proto. Callbacks as Manager's.
-class Placements final {
+class Placements final : private UseCase {
  public:
   template <class T>
   using Callback = coppice::Callback<T>;
@@ -54,17 +52,9 @@ class Placements final {
   static constexpr size_t kMaxAtOnce = 1000;         // requests in one call
   static constexpr size_t kMaxDistanceNodes = 2048;  // of GetNodeDistances
 
-  // All pointers outlive this. `on_deadline` as Jobs has it.
-  Placements(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables,
-             LiveOptions options, Jobs* jobs, std::function<void()> on_deadline)
-      : calls_(calls),
-        events_(events),
-        clock_(clock),
-        tables_(tables),
-        options_(std::move(options)),
-        jobs_(jobs),
-        on_deadline_(std::move(on_deadline)),
-        keeper_(tables) {}
+  // `on_deadline` as Jobs has it.
+  Placements(const UseCase& with, Jobs* jobs, std::function<void()> on_deadline)
+      : UseCase(with), jobs_(jobs), on_deadline_(std::move(on_deadline)), keeper_(tables_) {}
 
   // Enters the placements of an earlier run; their terms start now.
   void Restore(std::vector<PlacementRecord> placements, PlacementId last);
@@ -159,11 +149,6 @@ class Placements final {
   void Requeue(Held& held, absl::Duration deadline);
   void CountOwner(const std::string& owner, int change);
 
-  StoreCalls* const calls_;
-  EventLog* const events_;
-  const Clock* const clock_;
-  Tables* const tables_;
-  const LiveOptions options_;
   Jobs* const jobs_;
   const std::function<void()> on_deadline_;
   PlacementSnapshotKeeper keeper_;

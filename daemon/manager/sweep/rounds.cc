@@ -197,7 +197,13 @@ Sweeper::OtherSweep Rounds::Counters(absl::Duration light_period) {
   absl::StatusOr<CounterSweep> read = port_->ReadCounters();
   if (!read.ok()) return {read.status(), false, {}, NeedsFull(read.status()) || !is_mended};
   const SweepMads mads{read->mads_sent, read->mads_resent, read->mads_timed_out};
-  return {on_counters_(*std::move(read)), false, mads, !is_mended};
+  const std::shared_ptr<const FabricView> view = tables_->Published();
+  if (view == nullptr) return {NoFabricError(), false, mads, !is_mended};
+  std::vector<EventRecord> told;
+  unread_.Take(*read, clock_->Now(), told);
+  absl::Status status = load_->TakeReadings(*read, view, clock_->Now(), told);
+  events_->Append(std::move(told));
+  return {std::move(status), false, mads, !is_mended};
 }
 
 void Rounds::Tell(SweepKind kind, const absl::Status& status) {

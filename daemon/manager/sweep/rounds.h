@@ -15,11 +15,8 @@
 #ifndef COPPICE_DAEMON_MANAGER_SWEEP_ROUNDS_H_
 #define COPPICE_DAEMON_MANAGER_SWEEP_ROUNDS_H_
 
-#include <functional>
-
-#include "daemon/base/clock.h"
 #include "daemon/fabric/subnet_port.h"
-#include "daemon/manager/event_log.h"
+#include "daemon/manager/load/load_keeper.h"
 #include "daemon/manager/repair.h"
 #include "daemon/manager/sweep/fabric_events.h"
 #include "daemon/manager/sweep/sweeper.h"
@@ -28,21 +25,12 @@
 
 namespace coppice {
 
-class Rounds {
+class Rounds : private UseCase {
  public:
-  // Takes what one counter sweep read.
-  using OnCounters = std::function<absl::Status(CounterSweep)>;
-
   // The pointers outlive this.
-  Rounds(SubnetPort* port, Tables* tables, Topology* topology, Repair* repair, EventLog* events,
-         const Clock* clock, OnCounters on_counters)
-      : port_(port),
-        tables_(tables),
-        topology_(topology),
-        repair_(repair),
-        events_(events),
-        clock_(clock),
-        on_counters_(std::move(on_counters)) {}
+  Rounds(const UseCase& with, SubnetPort* port, Topology* topology, Repair* repair,
+         LoadKeeper* load)
+      : UseCase(with), port_(port), topology_(topology), repair_(repair), load_(load) {}
 
   // For Sweeper.
   Sweeper::Duties Duties();
@@ -66,12 +54,10 @@ class Rounds {
   void Tell(SweepKind kind, const absl::Status& status);
 
   SubnetPort* const port_;
-  Tables* const tables_;
   Topology* const topology_;
   Repair* const repair_;
-  EventLog* const events_;
-  const Clock* const clock_;
-  const OnCounters on_counters_;
+  LoadKeeper* const load_;
+  UnreadWatch unread_;
   CableDamper damper_;
   absl::Duration last_look_;
   bool has_failed_look_ = false;

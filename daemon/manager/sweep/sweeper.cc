@@ -31,9 +31,6 @@ absl::Duration NextOf(absl::Duration began, absl::Duration now, absl::Duration p
   return std::max(began + period, now + period / 4);
 }
 
-// Longer waits are cut, so that no sum of times overflows.
-constexpr absl::Duration kLongestWait = absl::Hours(24);
-
 absl::Duration SteadyNow() {
   return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
@@ -59,8 +56,8 @@ absl::Duration Schedule::Retry::Take() {
 Schedule::Step Schedule::Next() const {
   Step next{SweepKind::kFull, std::min(full_due_, triggered_due_)};
   if (!has_fabric_) return next;
-  if (light_due_ < next.due) next = {SweepKind::kLight, light_due_};
-  if (counters_due_ < next.due) next = {SweepKind::kCounters, counters_due_};
+  if (light_.due < next.due) next = {SweepKind::kLight, light_.due};
+  if (counters_.due < next.due) next = {SweepKind::kCounters, counters_.due};
   return next;
 }
 
@@ -75,16 +72,16 @@ void Schedule::EndedFull(absl::Duration began, absl::Duration now,
   }
   if (!has_fabric_) {
     has_fabric_ = true;
-    counters_due_ = now + std::min(periods_.counters, absl::Seconds(1));
-    if (periods_.counters == absl::InfiniteDuration()) counters_due_ = periods_.counters;
+    counters_.due = now + std::min(periods_.counters, absl::Seconds(1));
+    if (periods_.counters == absl::InfiniteDuration()) counters_.due = periods_.counters;
   }
   // It has seen more than a light one would, but maybe at its begin: who was cut then waits for
   // that period, and not for the sweep as well.
   if (periods_.light < absl::InfiniteDuration()) {
     const absl::Duration pause = std::min(periods_.light / 4, kLongestPause);
-    light_due_ = std::max(began + periods_.light, now + pause);
+    light_.due = std::max(began + periods_.light, now + pause);
   } else {
-    light_due_ = periods_.light;
+    light_.due = periods_.light;
   }
   full_due_ = now + periods_.full;
   Settle(now, outcome, was_triggered);
@@ -122,15 +119,22 @@ void Schedule::Settle(absl::Duration now, const FullSweepOutcome& outcome, bool 
   }
 }
 
+bool Schedule::EndedLesser(Lesser& lesser, absl::Duration period, absl::Duration began,
+                           absl::Duration now, bool is_ok) {
+  if (period == absl::InfiniteDuration()) return false;
+  lesser.due = is_ok ? NextOf(began, now, period) : now + std::max(period, lesser.retry.Take());
+  if (is_ok) lesser.retry = Retry();
+  return is_ok;
+}
+
 void Schedule::EndedLight(absl::Duration began, absl::Duration now, bool is_ok, bool has_changed) {
-  if (periods_.light == absl::InfiniteDuration()) return;
-  if (!is_ok) {
-    light_due_ = now + std::max(periods_.light, light_retry_.Take());
-    return;
-  }
-  light_retry_ = need_retry_ = Retry();
-  light_due_ = NextOf(began, now, periods_.light);
+  if (!EndedLesser(light_, periods_.light, began, now, is_ok)) return;
+  need_retry_ = Retry();
   if (has_changed && triggered_due_ == absl::InfiniteDuration()) triggered_due_ = TriggerAt(now);
+}
+
+void Schedule::EndedCounters(absl::Duration began, absl::Duration now, bool is_ok) {
+  EndedLesser(counters_, periods_.counters, began, now, is_ok);
 }
 
 absl::Duration Schedule::TriggerAt(absl::Duration now) {
@@ -145,24 +149,11 @@ void Schedule::CountTrigger(absl::Duration now) {
   ++triggers_;
 }
 
-void Schedule::EndedCounters(absl::Duration began, absl::Duration now, bool is_ok) {
-  if (periods_.counters == absl::InfiniteDuration()) return;
-  if (!is_ok) {
-    counters_due_ = now + std::max(periods_.counters, counter_retry_.Take());
-    return;
-  }
-  counter_retry_ = Retry();
-  counters_due_ = NextOf(began, now, periods_.counters);
-}
-
 void Schedule::SwitchOff(SweepKind kind) {
-  if (kind == SweepKind::kLight) {
-    has_light_ = false;
-    periods_.light = light_due_ = absl::InfiniteDuration();
-  } else if (kind == SweepKind::kCounters) {
-    has_counters_ = false;
-    periods_.counters = counters_due_ = absl::InfiniteDuration();
-  }
+  const bool is_light = kind == SweepKind::kLight;
+  Lesser& lesser = is_light ? light_ : counters_;
+  lesser.exists = false;
+  lesser.due = (is_light ? periods_.light : periods_.counters) = absl::InfiniteDuration();
 }
 
 void Schedule::NeedFull(absl::Duration now) {
@@ -175,12 +166,12 @@ void Schedule::WantFullSoon(absl::Duration now) {
 
 void Schedule::SetPeriods(const SweepPeriods& periods, absl::Duration now) {
   periods_ = periods;
-  if (!has_light_) periods_.light = absl::InfiniteDuration();
-  if (!has_counters_) periods_.counters = absl::InfiniteDuration();
+  if (!light_.exists) periods_.light = absl::InfiniteDuration();
+  if (!counters_.exists) periods_.counters = absl::InfiniteDuration();
   full_due_ = std::min(full_due_, now + periods_.full);
   if (!has_fabric_) return;
-  light_due_ = Sooner(light_due_, now, periods_.light);
-  counters_due_ = Sooner(counters_due_, now, periods_.counters);
+  light_.due = Sooner(light_.due, now, periods_.light);
+  counters_.due = Sooner(counters_.due, now, periods_.counters);
 }
 
 std::string ObjectOf(SweepKind kind) {

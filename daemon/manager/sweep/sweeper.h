@@ -71,11 +71,7 @@ class Schedule {
   };
 
   // A full sweep is due at once.
-  Schedule(const SweepPeriods& periods, absl::Duration now)
-      : periods_(periods),
-        full_due_(now),
-        light_due_(absl::InfiniteDuration()),
-        counters_due_(absl::InfiniteDuration()) {}
+  Schedule(const SweepPeriods& periods, absl::Duration now) : periods_(periods), full_due_(now) {}
 
   // What is to be done next, and when; after the due time, it is still that, or what became due
   // before it.
@@ -106,15 +102,24 @@ class Schedule {
     absl::Duration Take();
   };
 
+  // Light sweeps, or counters.
+  struct Lesser {
+    absl::Duration due = absl::InfiniteDuration();
+    Retry retry;
+    bool exists = true;  // in the source, as far as is known
+  };
+  // False: it failed, or is not wanted any more.
+  bool EndedLesser(Lesser& lesser, absl::Duration period, absl::Duration began, absl::Duration now,
+                   bool is_ok);
   void Settle(absl::Duration now, const FullSweepOutcome& outcome, bool was_triggered);
   absl::Duration TriggerAt(absl::Duration now);
   void CountTrigger(absl::Duration now);
 
   SweepPeriods periods_;
-  bool has_light_ = true, has_counters_ = true;  // the source, as far as is known
-  absl::Duration full_due_, light_due_, counters_due_;
+  Lesser light_, counters_;
+  absl::Duration full_due_;
   absl::Duration triggered_due_ = absl::InfiniteDuration();  // a light sweep saw a change
-  Retry full_retry_, light_retry_, counter_retry_, need_retry_;
+  Retry full_retry_, need_retry_;
   bool has_fabric_ = false;  // a full sweep went well
 
   bool is_settling_ = false;
