@@ -34,6 +34,34 @@ absl::Duration Worked() {
   return absl::DurationFromTimespec(time);
 }
 
+// Dropped by one mutation, and the most mutations of one run, which comes every 10 s. Events have
+// rows of some hundred bytes; a job has one of up to 20 MB.
+constexpr uint32_t kEvents = 4096;
+constexpr int64_t kMaxRoundsOfEvents = 64;
+constexpr uint32_t kJobs = 16;
+constexpr int64_t kMaxRoundsOfJobs = 256;
+// Clocks that are slewed drift apart, too.
+constexpr absl::Duration kStep = absl::Minutes(1);
+
+template <class What>
+void Prune(StoreCalls* calls, const What& prune, const char* what, int rounds) {
+  calls->Submit(prune, [calls, prune, what, rounds](absl::Status status) {
+    if (!status.ok()) {
+      spdlog::warn("old {} were not dropped: {}", what, status.ToString());
+    } else if (rounds > 1) {
+      Prune(calls, prune, what, rounds - 1);
+    }
+  });
+}
+
+int RoundsFor(int64_t surplus, int64_t rows, int64_t most) {
+  return static_cast<int>(std::clamp((surplus + rows - 1) / rows, int64_t{1}, most));
+}
+
+constexpr char kDatabaseObject[] = "database";
+
+constexpr size_t kMaxDatabases = 16;  // an agent says what it likes
+
 }  // namespace
 
 void Background::Wake() {
@@ -80,38 +108,6 @@ void Background::FlushLoop() {
     duties_.flush();
   }
 }
-
-namespace {
-
-// Dropped by one mutation, and the most mutations of one run, which comes every 10 s. Events have
-// rows of some hundred bytes; a job has one of up to 20 MB.
-constexpr uint32_t kEvents = 4096;
-constexpr int64_t kMaxRoundsOfEvents = 64;
-constexpr uint32_t kJobs = 16;
-constexpr int64_t kMaxRoundsOfJobs = 256;
-// Clocks that are slewed drift apart, too.
-constexpr absl::Duration kStep = absl::Minutes(1);
-
-template <class What>
-void Prune(StoreCalls* calls, const What& prune, const char* what, int rounds) {
-  calls->Submit(prune, [calls, prune, what, rounds](absl::Status status) {
-    if (!status.ok()) {
-      spdlog::warn("old {} were not dropped: {}", what, status.ToString());
-    } else if (rounds > 1) {
-      Prune(calls, prune, what, rounds - 1);
-    }
-  });
-}
-
-int RoundsFor(int64_t surplus, int64_t rows, int64_t most) {
-  return static_cast<int>(std::clamp((surplus + rows - 1) / rows, int64_t{1}, most));
-}
-
-constexpr char kDatabaseObject[] = "database";
-
-constexpr size_t kMaxDatabases = 16;  // an agent says what it likes
-
-}  // namespace
 
 bool Pruning::IsEven(absl::Time wall, absl::Duration monotonic) {
   const absl::Duration apart = (wall - wall_start_) - (monotonic - start_);

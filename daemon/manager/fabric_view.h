@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/fabric/subnet_port.h"
-#include "daemon/manager/sweep/unseen.h"
+#include "daemon/manager/inventory.h"
 #include "daemon/tree/calibration/calibration.h"
 
 namespace coppice {

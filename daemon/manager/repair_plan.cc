@@ -1,5 +1,4 @@
-#include "daemon/manager/repair_plan.h"
-
+// PlanRepair: what becomes of the trees that a new fabric has broken or moved.
 #include <algorithm>
 #include <utility>
 
@@ -8,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/promised_load.h"
+#include "daemon/manager/repair.h"
+#include "daemon/manager/tree_draft.h"
 
 namespace coppice {
 namespace {

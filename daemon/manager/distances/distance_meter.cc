@@ -1,16 +1,15 @@
 #include "daemon/manager/distances/distance_meter.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <iterator>
+#include <random>
 #include <set>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/distances/distance_listing.h"
+#include "daemon/manager/distances/distance_store.h"
 #include "proto/text/node_list.h"
 
 namespace coppice {
@@ -29,13 +28,10 @@ absl::Status ShuttingDown() {
 
 // Nobody can guess it, so that nobody else on the network measures with an agent.
 std::string NewToken() {
-  std::string bytes(16, '\0');
-  size_t have = 0;
-  while (have < bytes.size()) {
-    const ssize_t got = getrandom(bytes.data() + have, bytes.size() - have, 0);
-    if (got > 0) have += static_cast<size_t>(got);
-  }
-  return absl::BytesToHexString(bytes);
+  std::random_device random;
+  std::string token;
+  for (int i = 0; i < 4; ++i) absl::StrAppend(&token, absl::Hex(random(), absl::kZeroPad8));
+  return token;
 }
 
 // What an agent says, for people.

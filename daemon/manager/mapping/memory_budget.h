@@ -29,7 +29,7 @@ class MemoryBudget final {
    private:
     friend class MemoryBudget;
     struct Return {
-      size_t bytes = 0;
+      size_t bytes;
       void operator()(MemoryBudget* budget) const { budget->GiveBack(bytes); }
     };
     Share(MemoryBudget* budget, size_t bytes) : budget_(budget, Return{bytes}) {}

@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/distances/distance_listing.h"
+#include "daemon/manager/distances/distance_store.h"
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/search_bytes.h"
 #include "proto/text/node_list.h"

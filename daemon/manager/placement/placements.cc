@@ -29,11 +29,7 @@ QuotaAmounts AmountsOf(const PlacementRecord& record) {
 
 PlacementView ViewOfRecord(std::shared_ptr<const PlacementRecord> record) {
   const RecordedMeasures recorded = ParseMeasures(record->measures);
-  PlacementView view;
-  view.record = std::move(record);
-  view.measures = recorded.measures;
-  view.is_optimal = recorded.is_optimal;
-  return view;
+  return {std::move(record), recorded.measures, recorded.is_optimal, absl::ZeroDuration(), ""};
 }
 
 }  // namespace

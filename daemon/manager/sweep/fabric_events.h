@@ -7,7 +7,7 @@
 //   sm.lost, sm.found, sm.changed, lids.changed       fabric
 //
 // GUIDs are node GUIDs. A node that did not answer is unreachable, not gone, and so is what was to
-// be seen through it only (unseen.h); each of their links is down all the same.
+// be seen through it only (inventory.h); each of their links is down all the same.
 #ifndef COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
 #define COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
 
