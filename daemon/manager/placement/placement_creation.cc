@@ -187,7 +187,6 @@ absl::StatusOr<PlacementSnapshot> Placements::TakeSnapshot() {
 absl::StatusOr<PlacementPlan> Placements::PlanOne(const PlacementSnapshot& placing,
                                                   const PlacementTask& task,
                                                   CallBudget& budget) const {
-  RETURN_IF_ERROR(budget.Check());
   ASSIGN_OR_RETURN(const PlacementRequest request,
                    ReadTask(*placing.snapshot.fabric, task, options_->placement.weights));
   const absl::Duration end = clock_->Monotonic() + budget.NextOf(task);
@@ -221,6 +220,7 @@ absl::Status Placements::PlanAll(PlacementSnapshot& placing, Draft& draft, CallB
     return wanted.args.task.pattern != nullptr;
   }));
   for (size_t i = 0; i < draft.size(); ++i) {
+    RETURN_IF_ERROR(budget.Check());
     const PlacementTask& task = draft[i].args.task;
     const absl::StatusOr<PlacementPlan> plan = PlanOne(placing, task, budget);
     const bool is_advice_against = is_advice && (absl::IsResourceExhausted(plan.status()) ||
@@ -235,8 +235,10 @@ absl::Status Placements::PlanAll(PlacementSnapshot& placing, Draft& draft, CallB
       view.measures = plan->measures;
       view.is_optimal = plan->is_optimal;
       draft[i].wish = {record->nodes, LeavesOf(*placing.index, plan->hosts), record->is_exclusive};
-      placing.Add(plan->hosts, record->is_exclusive,
-                  absl::StrCat("requests[", i, "] of this call"));
+      if (i + 1 < draft.size()) {
+        placing.Add(plan->hosts, record->is_exclusive,
+                    absl::StrCat("requests[", i, "] of this call"));
+      }
     } else {
       view.why_not = std::string(plan.status().message());
     }
