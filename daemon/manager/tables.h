@@ -173,7 +173,6 @@ class TreeTable {
   // Up to `limit` trees with higher ids than `after`, ascending; of one job unless `job` is null.
   std::vector<std::shared_ptr<GrantedTree>> List(const Job* job, TreeId after, size_t limit) const;
 
-  TreeId last() const { return last_; }
   void set_last(TreeId id) { last_ = id; }
   TreeId TakeId() { return last_ = TreeId(last_.value() + 1); }
 
