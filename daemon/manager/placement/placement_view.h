@@ -98,9 +98,9 @@ inline constexpr absl::Duration kLongestTurn = absl::Seconds(1);
 // what is left, none of them more than it asks for; what an attempt has used, the next one has not.
 class CallBudget {
  public:
-  CallBudget(const Clock* clock, const PlacementCancelled& is_cancelled)
+  explicit CallBudget(const Clock* clock, PlacementCancelled is_cancelled = nullptr)
       : clock_(clock),
-        is_cancelled_(is_cancelled),
+        is_cancelled_(std::move(is_cancelled)),
         end_(clock->Monotonic() + kLongestBudget),
         latest_(end_ + kLongestBudget) {}
 
@@ -116,7 +116,7 @@ class CallBudget {
 
  private:
   const Clock* const clock_;
-  const PlacementCancelled& is_cancelled_;
+  const PlacementCancelled is_cancelled_;
   absl::Duration end_;           // of searches
   const absl::Duration latest_;  // of everything
   size_t searches_ = 0;
