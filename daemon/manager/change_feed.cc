@@ -1,15 +1,12 @@
 #include "daemon/manager/change_feed.h"
 
-#include <algorithm>
 #include <random>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "daemon/base/status_macros.h"
 
 namespace coppice {
 namespace {
@@ -190,16 +187,6 @@ absl::StatusOr<uint64_t> ChangeFeed::ParseToken(absl::string_view token) const {
   }
   return number;
 }
-
-TreeWatch::TreeWatch(ChangeFeed* feed, JobId job, uint64_t from, uint64_t until, bool resumes,
-                     PresentTrees present, std::function<void()> wake)
-    : feed_(feed),
-      job_(job),
-      until_(until),
-      wake_(std::move(wake)),
-      present_(std::move(present)),
-      is_synced_(resumes),
-      at_(from) {}
 
 TreeWatch::~TreeWatch() {
   std::lock_guard lock(feed_->mu_);

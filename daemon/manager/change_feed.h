@@ -5,11 +5,9 @@
 //        |---|---|---|---|---|---|---|---|---|         Push writes here, and wakes who sleeps
 //              ^ watcher A       ^ B             C sleeps: it has seen all that is for it
 //
-// Watchers pull, so a slow one costs the others nothing; one that falls out of the ring is told so.
-// A watcher that has seen everything sleeps until something for it comes, and does not fall behind
-// by what is for others. Changes share the records they speak of. Knows no tables and no transport.
-//
-// Thread-safe; a lock of its own, taken inside the manager's by those who push.
+// Watchers pull; one that falls out of the ring is told so. One that has seen everything does not
+// fall behind by what is for others. Changes share the records they speak of. Thread-safe; a lock
+// of its own, taken inside the manager's by those who push.
 #ifndef COPPICE_DAEMON_MANAGER_CHANGE_FEED_H_
 #define COPPICE_DAEMON_MANAGER_CHANGE_FEED_H_
 
@@ -25,7 +23,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -42,8 +39,6 @@ class ChangeFeed final {
  public:
   // Its tokens are good for this feed only.
   ChangeFeed();
-  ChangeFeed(const ChangeFeed&) = delete;
-  ChangeFeed& operator=(const ChangeFeed&) = delete;
 
   // Keeps as many changes, at least 1, and fewer if their records are large. Before the first.
   void KeepAtMost(size_t changes) { most_changes_ = std::max<size_t>(changes, 1); }
@@ -112,7 +107,14 @@ class TreeWatch final {
   // `wake` is called under locks, on the thread that pushes: it must be quick and call nothing of
   // the manager.
   TreeWatch(ChangeFeed* feed, JobId job, uint64_t from, uint64_t until, bool resumes,
-            PresentTrees present, std::function<void()> wake);
+            PresentTrees present, std::function<void()> wake)
+      : feed_(feed),
+        job_(job),
+        until_(until),
+        wake_(std::move(wake)),
+        present_(std::move(present)),
+        is_synced_(resumes),
+        at_(from) {}
   // From here on `wake` is not called.
   ~TreeWatch();
   TreeWatch(const TreeWatch&) = delete;

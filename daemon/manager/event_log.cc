@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -15,6 +14,17 @@ namespace coppice {
 namespace {
 
 constexpr absl::Duration kToldEvery = absl::Minutes(1);
+
+// Events read from the store at once.
+constexpr uint32_t kPage = 256;
+// After the store failed.
+constexpr std::chrono::seconds kTryAgain(1);
+
+absl::Status Gone(int64_t after, const EventRange& kept) {
+  return absl::OutOfRangeError(absl::StrCat("after_id: events after ", after,
+                                            " are kept no more, the oldest is ", kept.oldest,
+                                            "; list the events, then watch after the last one"));
+}
 
 }  // namespace
 
@@ -83,21 +93,6 @@ void EventLog::Append(std::vector<EventRecord> events, const std::string& user) 
     spdlog::warn("{} events from {} on are lost: {}", count, kind, status.ToString());
   });
 }
-
-namespace {
-
-// Events read from the store at once.
-constexpr uint32_t kPage = 256;
-// After the store failed.
-constexpr std::chrono::seconds kTryAgain(1);
-
-absl::Status Gone(int64_t after, const EventRange& kept) {
-  return absl::OutOfRangeError(absl::StrCat("after_id: events after ", after,
-                                            " are kept no more, the oldest is ", kept.oldest,
-                                            "; list the events, then watch after the last one"));
-}
-
-}  // namespace
 
 EventFeed::EventFeed(Store* store, size_t kept)
     : store_(store), kept_(std::max<size_t>(kept, 1)), thread_([this] { Run(); }) {}

@@ -1,10 +1,7 @@
 // What happened, in the words that an administrator reads: every part of the manager tells it here,
-// and the store numbers and keeps it, the newest so many as the options say: each event that comes
-// drops what is too many with it. Nobody waits for an event; one that a failing disk loses is
-// logged and harms nothing else. Knows nothing of what the events mean.
-//
-// What one user causes is told singly up to a number an hour, and beyond it as one event a minute
-// with the numbers of each kind: so nobody washes out what others and the fabric did.
+// the store numbers and keeps it, and from there it goes to whoever watches. Nobody waits for an
+// event; one that a failing disk loses is logged and harms nothing else. What one user causes is
+// told singly up to a number an hour (README.md). Knows nothing of what the events mean.
 #ifndef COPPICE_DAEMON_MANAGER_EVENT_LOG_H_
 #define COPPICE_DAEMON_MANAGER_EVENT_LOG_H_
 
@@ -22,7 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "daemon/base/clock.h"
@@ -72,6 +68,8 @@ class EventLog {
   std::map<std::string, Budget> budgets_;  // by user; guarded by mu_
 };
 
+class EventWatch;
+
 // Events as they become durable, for any number of watchers, each at its own pace. The store keeps
 // and numbers them, so a watcher's place is an id and outlives the daemon.
 //
@@ -80,22 +78,14 @@ class EventLog {
 //   ring:                                        |---|---|---|    the newest, in memory
 //                                                ^ B   C sleeps: it has seen all of it
 //
-// One thread reads what is new from the store, once for all, into the ring, and wakes the sleepers
-// for whom something came. Who is behind the ring reads the store, with its filter, on its own
-// thread; so a slow watcher costs the others nothing. Ids rise in the order of commits, and nobody
-// moves past an id before everything up to it has been read: no event is missed or told twice.
-//
-// While nobody watches nothing is read. Knows neither what events mean nor any transport.
-
-class EventWatch;
-
+// One thread reads what is new into the ring, and wakes the sleepers for whom something came; who
+// is behind the ring reads the store on its own thread. Nobody moves past an id before everything
+// up to it has been read: no event is missed or told twice. While nobody watches nothing is read.
 // Thread-safe. Outlives its watches; `store` outlives it.
 class EventFeed final {
  public:
   explicit EventFeed(Store* store, size_t kept = 4096);
   ~EventFeed();
-  EventFeed(const EventFeed&) = delete;
-  EventFeed& operator=(const EventFeed&) = delete;
 
   // Events may have become durable. Quick; from any thread.
   void Look();

@@ -3,17 +3,17 @@
 #ifndef COPPICE_DAEMON_MANAGER_FABRIC_VIEW_H_
 #define COPPICE_DAEMON_MANAGER_FABRIC_VIEW_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/fabric/subnet_port.h"
-#include "daemon/manager/activity.h"
-#include "daemon/manager/sweep/down_links.h"
-#include "daemon/manager/sweep/unseen.h"
+#include "daemon/manager/inventory.h"
 #include "daemon/tree/calibration/calibration.h"
 
 namespace coppice {
@@ -35,6 +35,11 @@ struct FabricView {
   bool routes_settled = false;
 };
 
+// What every use case that needs a fabric answers before the first sweep.
+inline absl::Status NoFabricError() {
+  return absl::UnavailableError("no fabric is known yet: the first sweep has not ended; try again");
+}
+
 // One kind of sweep, since the start.
 struct SweepNumbers {
   uint64_t count = 0, failed = 0;
@@ -48,6 +53,28 @@ struct SweepStanding {
   SweepNumbers full, light, counters;
   bool routes_settled = false;  // as FabricView; false before the first sweep
   uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
+};
+
+// --- Load of links ---
+
+// How well what the newest two readings of a counter moved is known.
+enum class Certainty : uint8_t { kUnknown, kAtLeast, kExact };
+
+// Of one direction, in shares of the capacity.
+struct DirectionMeasure {
+  double average = 0;  // measured, moving average; 0 if it is too old
+  double peak = 0;     // highest between two readings, since it was first read
+  absl::Time peaked = absl::InfinitePast();  // when that was
+  absl::Time read = absl::InfinitePast();    // newest measurement; InfinitePast: none
+  double promised = 0;                       // by granted trees
+  // How well what the newest two readings moved is known. At least: a count was reset or came to
+  // its end in between, and the load is at least what was counted. Unknown: there are no two, or a
+  // count of 32 bits stands at its end and the average is what it was when it was `read`.
+  Certainty certainty = Certainty::kUnknown;
+};
+
+struct LinkMeasure {
+  DirectionMeasure ab, ba;
 };
 
 struct SwitchEntries {
@@ -68,6 +95,34 @@ struct CalibrationView {
   std::vector<LatencySample> samples;
   Calibration fit;
   bool applied = false;
+};
+
+// Trees since the daemon started.
+struct TreeTotals {
+  uint64_t granted = 0;
+  uint64_t released = 0;  // by their job, or with it
+  uint64_t refused = 0;   // for want of entries
+  uint64_t repaired = 0;  // planned anew
+  uint64_t revoked = 0;
+};
+
+// A switch that kept a type II tree away.
+struct RefusedSwitch {
+  Guid guid;
+  uint32_t entries_total = 0;
+};
+
+// A link that was up since the daemon's start and is not any more.
+struct DownLink {
+  struct End {
+    Guid node;
+    uint8_t port = 0;
+    std::string name = {};  // description of the switch, name of the host
+    bool is_switch = false;
+  };
+  std::array<End, 2> ends;  // in order of GUID and port
+  std::string rate;         // "4xHDR", when it was up
+  absl::Time since;
 };
 
 struct DaemonCounts {

@@ -1,14 +1,21 @@
 #include "daemon/manager/grants.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/placement/placement_view.h"
-#include "daemon/manager/tree_request.h"
 
 namespace coppice {
 namespace {
+
+// Memory that one attempt of a thread after another reuses, so that a request costs few
+// allocations.
+DraftScratch& ScratchOfThread() {
+  thread_local DraftScratch scratch;
+  return scratch;
+}
 
 bool IsQuotaRefusal(const absl::Status& status) {
   return absl::IsResourceExhausted(status) && status.GetPayload(kHoldersPayload).has_value();
@@ -19,11 +26,76 @@ bool MayDoWithoutEntries(const CreateTreeArgs& args, const TreeDraft& draft) {
   return !draft.switches.empty() && !args.type && !args.builder && !args.root_switch;
 }
 
-}  // namespace
+// Some communicator at least has no tree, which may be the fault of its routes.
+bool LacksTreesForRoutes(const absl::StatusOr<BatchDraft>& draft, const BatchWatch& watch) {
+  if (draft.ok()) return !draft->view.refusals.empty();
+  return !watch.IsCancelled() &&
+         (absl::IsResourceExhausted(draft.status()) || MayLackRoutes(draft.status()));
+}
 
-Grants::Grants(StoreCalls* calls, const Clock* clock, Tables* tables, LiveOptions options,
-               Jobs* jobs)
-    : calls_(calls), clock_(clock), tables_(tables), options_(std::move(options)), jobs_(jobs) {}
+// As of now: another batch of the owner's may take of it before this one is planned.
+BatchRoom RoomOf(const QuotaLedger& quotas, const JobRecord& job, const Actor& actor) {
+  QuotaAccount account = AccountOf(job);
+  account.is_exempt |= actor.is_administrator;
+  BatchRoom room{quotas.Left(account)};
+  room.why_not = [&quotas, account](Quota quota, int64_t more) {
+    QuotaAmounts amounts;
+    amounts[quota] = more;
+    const absl::Status refused = quotas.Check(account, amounts);
+    return refused.ok() ? "the owner's quota is used up by others of his calls"
+                        : std::string(refused.message());
+  };
+  return room;
+}
+
+QuotaAmounts AmountsOf(absl::Span<const TreeDraft> drafts) {
+  QuotaAmounts amounts;
+  for (const TreeDraft& draft : drafts) {
+    amounts[Quota::kTrees] += 1;
+    amounts[Quota::kTreeRanks] += static_cast<int64_t>(draft.record.ranks.size());
+    amounts[Quota::kEntries] += static_cast<int64_t>(draft.switches.size());
+  }
+  return amounts;
+}
+
+bool IsWithin(const QuotaAmounts& amounts, const QuotaAmounts& left) {
+  for (const Quota quota : {Quota::kTrees, Quota::kTreeRanks, Quota::kEntries}) {
+    if (amounts[quota] > left[quota]) return false;
+  }
+  return true;
+}
+
+absl::Status TooManyTrees(JobId job, uint64_t held, uint64_t wanted, uint32_t limit) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("job ", job.value(), " holds ", held, " trees and ", wanted,
+                   " are asked for; the daemon's limits.trees_per_job is ", limit,
+                   "; release some first", wanted > 1 ? " or take a smaller batch" : ""));
+}
+
+absl::Status Overtaken(absl::string_view what, JobId job) {
+  return absl::AbortedError(absl::StrCat("the fabric or its free entries moved during ",
+                                         Grants::kMaxAttempts, " attempts to plan a ", what,
+                                         " for job ", job.value(), "; call again"));
+}
+
+// Trees as they are planned, without ids.
+std::vector<std::shared_ptr<GrantedTree>> TreesOf(const PlanBasis& basis,
+                                                  const std::shared_ptr<Job>& job,
+                                                  absl::Span<TreeDraft> drafts) {
+  std::vector<std::shared_ptr<GrantedTree>> trees;
+  trees.reserve(drafts.size());
+  for (TreeDraft& draft : drafts) {
+    auto tree = std::make_shared<GrantedTree>();
+    tree->record = std::make_shared<const TreeRecord>(std::move(draft.record));
+    tree->job = job;
+    tree->route_kind = basis.snapshot.routes->kind();
+    tree->promise = std::move(draft.promise);
+    trees.push_back(std::move(tree));
+  }
+  return trees;
+}
+
+}  // namespace
 
 absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
   std::lock_guard lock(tables_->mu);
@@ -49,49 +121,126 @@ absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
   return absl::OkStatus();
 }
 
-bool Grants::Begin(Job& job, const CreateTreeArgs& args, uint64_t fingerprint,
-                   Callback<TreeView>& done) {
-  const auto made = [&](const std::vector<TreeId>& ids) -> absl::StatusOr<TreeView> {
-    if (job.ending) return JobIsEnding(args.job);
-    return tables_->ViewOf(*tables_->trees.Find(ids.front()));
-  };
+// --- What grants of one tree and of batches have in common ---
+
+template <class Requests, class Made>
+bool Grants::Begin(Requests& requests, const Begun& begun, uint64_t fingerprint, const Made& made,
+                   typename Requests::Callback& done) {
+  Job& job = *begun.job;
   const auto may_begin = [&]() -> absl::Status {
-    if (job.ending) return JobIsEnding(args.job);
-    const size_t held = job.trees.size() + job.trees_in_flight;
-    if (held >= options_->max_trees_per_job) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("job ", args.job.value(), " holds ", held,
-                       " trees, the daemon's limits.trees_per_job is ", options_->max_trees_per_job,
-                       "; release some first"));
+    if (job.ending) return JobIsEnding(job.record->id);
+    const uint64_t held = job.trees.size() + job.trees_in_flight;
+    if (held + begun.wanted > options_->max_trees_per_job) {
+      return TooManyTrees(job.record->id, held, begun.wanted, options_->max_trees_per_job);
     }
-    ++job.trees_in_flight;
+    job.trees_in_flight += begun.wanted;
     return absl::OkStatus();
   };
-  return job.tree_requests.Begin(std::unique_lock(tables_->mu),
-                                 {{args.request_id, args.request_id, fingerprint}}, made, may_begin,
-                                 done);
+  const auto recall = [&](const auto& ids) -> decltype(made(ids)) {
+    if (job.ending) return JobIsEnding(job.record->id);
+    return made(ids);
+  };
+  return requests.Begin(std::unique_lock(tables_->mu),
+                        {{begun.request_id, begun.request_id, fingerprint}}, recall, may_begin,
+                        done);
 }
 
-void Grants::Create(CreateTreeArgs args, Callback<TreeView> done) {
+template <class Requests, class Id, class Answer>
+void Grants::Finish(Requests& requests, const Begun& begun, const Reserved& trees, Id id,
+                    const absl::Status& status, const Answer& answer,
+                    typename Requests::Callback done) {
+  decltype(answer()) outcome = absl::UnknownError("");
+  std::vector<typename Requests::Callback> waiters;
+  {
+    std::lock_guard lock(tables_->mu);
+    begun.job->trees_in_flight -= begun.wanted;
+    for (const std::shared_ptr<GrantedTree>& tree : trees) {
+      const TreeRecord& record = *tree->record;
+      if (status.ok()) {
+        tables_->entries.Settle(record.id, record.switches);
+        tables_->AddTree(tree);
+      } else {
+        tables_->entries.Cancel(record.switches);
+        tables_->quotas.Give(AccountOf(*tree->job->record), AmountsOf(record));
+      }
+    }
+    if (status.ok()) {
+      tables_->activity.Granted(trees.size());
+      outcome = answer();
+    } else {
+      outcome = status;
+    }
+    // Of an empty batch nothing lives under the name.
+    waiters = status.ok() && !trees.empty() ? requests.Succeed(begun.request_id, id)
+                                            : requests.Fail(begun.request_id);
+  }
+  Requests::Tell(std::move(waiters), std::move(outcome), std::move(done));
+}
+
+absl::StatusOr<std::optional<Grants::Reserved>> Grants::TryReserve(const std::shared_ptr<Job>& job,
+                                                                   const PlanBasis& basis,
+                                                                   const Actor& actor,
+                                                                   absl::Span<TreeDraft> drafts,
+                                                                   const BatchRoom* room) {
+  std::vector<absl::Span<const SwitchIndex>> switches;
+  switches.reserve(drafts.size());
+  for (const TreeDraft& tree : drafts) switches.emplace_back(tree.switches);
+  const QuotaAccount account = AccountOf(*job->record);
+  const QuotaAmounts amounts = AmountsOf(drafts);
+  {
+    std::lock_guard lock(tables_->mu);
+    if (job->ending) return JobIsEnding(job->record->id);
+    if (tables_->view->snapshot->fabric != basis.view->snapshot->fabric) return std::nullopt;
+    if (actor.is_administrator) {
+      tables_->quotas.Count(account, amounts);
+    } else if (absl::Status taken = tables_->quotas.Take(account, amounts); !taken.ok()) {
+      // What stayed within what there was has lost a race: planned again, it takes less.
+      if (room != nullptr && IsWithin(amounts, room->left)) return std::nullopt;
+      return taken;
+    }
+    if (!tables_->entries.ReserveAll(switches)) {
+      tables_->quotas.Give(account, amounts);
+      return std::nullopt;
+    }
+    for (TreeDraft& tree : drafts) tree.record.id = tables_->trees.TakeId();
+  }
+  return TreesOf(basis, job, drafts);
+}
+
+// --- One tree ---
+
+void Grants::CreateTree(CreateTreeArgs args, Callback<TreeView> done) {
   args.list_tradeoffs = false;  // a granted tree keeps no list of others
   if (absl::Status status = CheckTreeRequest(args); !status.ok()) return done(std::move(status));
   const absl::StatusOr<std::shared_ptr<Job>> job = jobs_->FindActive(args.job);
   if (!job.ok()) return done(job.status());
   const uint64_t fingerprint = FingerprintOf(args);
-  if (!Begin(**job, args, fingerprint, done)) return;
+  const Begun begun{*job, args.request_id, 1};
+  const auto made = [&](const std::vector<TreeId>& ids) -> absl::StatusOr<TreeView> {
+    return tables_->ViewOf(*tables_->trees.Find(ids.front()));
+  };
+  if (!Begin((*job)->tree_requests, begun, fingerprint, made, done)) return;
   absl::StatusOr<Reserved> reserved = PlanAndReserve(*job, args, fingerprint);
-  if (!reserved.ok()) return FailGrant(**job, args.request_id, reserved.status(), std::move(done));
-  GrantTree mutation(reserved->record,
-                     DeedOf(args.actor, absl::StrCat("tree:", reserved->record->id.value()),
-                            reserved->record->created));
-  calls_->Submit(std::move(mutation), [this, reserved = *std::move(reserved),
-                                       callback = std::move(done)](absl::Status status) mutable {
-    OnGranted(reserved, std::move(status), std::move(callback));
-  });
+  const auto finish = [this, begun](const Reserved& trees, const absl::Status& status,
+                                    Callback<TreeView> callback) {
+    Finish(
+        begun.job->tree_requests, begun, trees, trees.empty() ? TreeId() : trees[0]->record->id,
+        status, [&]() -> absl::StatusOr<TreeView> { return tables_->ViewOf(*trees[0]); },
+        std::move(callback));
+  };
+  if (!reserved.ok()) return finish({}, reserved.status(), std::move(done));
+  const std::shared_ptr<const TreeRecord>& record = reserved->front()->record;
+  GrantTree mutation(
+      record, DeedOf(args.actor, absl::StrCat("tree:", record->id.value()), record->created));
+  calls_->Submit(
+      std::move(mutation),
+      [finish, trees = *std::move(reserved), callback = std::move(done)](
+          const absl::Status& status) mutable { finish(trees, status, std::move(callback)); });
 }
 
-absl::StatusOr<TreeDraft> Grants::Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args,
-                                       DraftScratch& scratch) {
+absl::StatusOr<TreeDraft> Grants::Plan(PlanBasis& basis, const Job& job,
+                                       const CreateTreeArgs& args) {
+  DraftScratch& scratch = ScratchOfThread();
   std::vector<RefusedSwitch> full;
   absl::StatusOr<TreeDraft> draft = DraftTree(basis, *job.record, args, scratch, full);
   if (MayLackRoutes(draft.status()) && AreTablesBehind(basis)) {
@@ -103,112 +252,194 @@ absl::StatusOr<TreeDraft> Grants::Plan(PlanBasis& basis, const Job& job, const C
     std::lock_guard lock(tables_->mu);
     tables_->activity.Refused(full);
   }
+  if (draft.ok()) draft->record.created = clock_->Now();
   return draft;
 }
 
 absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(const std::shared_ptr<Job>& job,
                                                         const CreateTreeArgs& args,
                                                         uint64_t fingerprint) {
-  const ScratchPool::Loan scratch(scratches_);
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, (*scratch).capacity));
-    ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, *scratch));
-    draft.record.request_id = args.request_id;
-    draft.record.request_fingerprint = fingerprint;
-    draft.record.created = clock_->Now();
-    absl::StatusOr<bool> reserved = TryReserve(*job, basis, args.actor, draft);
+    ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, ScratchOfThread().capacity));
+    ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args));
+    const auto reserve = [&] {
+      draft.record.request_id = args.request_id;
+      draft.record.request_fingerprint = fingerprint;
+      return TryReserve(job, basis, args.actor, absl::MakeSpan(&draft, 1), nullptr);
+    };
+    absl::StatusOr<std::optional<Reserved>> reserved = reserve();
     if (IsQuotaRefusal(reserved.status()) && MayDoWithoutEntries(args, draft)) {
       CreateTreeArgs without = args;
       without.type = TreeType::kTypeI;
-      const std::string why(reserved.status().message());
-      ASSIGN_OR_RETURN(draft, Plan(basis, *job, without, *scratch));
-      absl::StrAppend(&draft.record.reason, "; not of type II: ", why);
-      draft.record.request_id = args.request_id;
-      draft.record.request_fingerprint = fingerprint;
-      draft.record.created = clock_->Now();
-      reserved = TryReserve(*job, basis, args.actor, draft);
+      ASSIGN_OR_RETURN(draft, Plan(basis, *job, without));
+      absl::StrAppend(&draft.record.reason, "; not of type II: ", reserved.status().message());
+      reserved = reserve();
     }
     RETURN_IF_ERROR(reserved.status());
-    if (!*reserved) continue;
-    return Reserved{job, std::make_shared<const TreeRecord>(std::move(draft.record)),
-                    basis.snapshot.routes->kind(), std::move(draft.promise)};
+    if (reserved->has_value()) return **std::move(reserved);
   }
-  return absl::AbortedError(absl::StrCat("the fabric or its free entries moved during ",
-                                         kMaxAttempts, " attempts to plan a tree for job ",
-                                         args.job.value(), "; call again"));
+  return Overtaken("tree", args.job);
 }
 
-// False: what was planned on is gone. Otherwise the draft has its id and holds its entries.
-absl::StatusOr<bool> Grants::TryReserve(const Job& job, const PlanBasis& basis, const Actor& actor,
-                                        TreeDraft& draft) {
-  std::lock_guard lock(tables_->mu);
-  if (job.ending) return JobIsEnding(job.record->id);
-  if (tables_->view->snapshot->fabric != basis.view->snapshot->fabric) return false;
-  const QuotaAccount account = AccountOf(*job.record);
-  const QuotaAmounts amounts = AmountsOf(draft.record);
-  if (actor.is_administrator) {
-    tables_->quotas.Count(account, amounts);
-  } else {
-    RETURN_IF_ERROR(tables_->quotas.Take(account, amounts));
-  }
-  if (!tables_->entries.Reserve(draft.switches)) {
-    tables_->quotas.Give(account, amounts);
-    return false;
-  }
-  draft.record.id = tables_->trees.TakeId();
-  return true;
-}
-
-void Grants::OnGranted(const Reserved& reserved, absl::Status status, Callback<TreeView> done) {
-  Job& job = *reserved.job;
-  const TreeRecord& record = *reserved.record;
-  if (!status.ok()) {
-    {
-      std::lock_guard lock(tables_->mu);
-      tables_->entries.Cancel(record.switches);
-      tables_->quotas.Give(AccountOf(*job.record), AmountsOf(record));
-    }
-    return FailGrant(job, record.request_id, status, std::move(done));
-  }
-  auto tree = std::make_shared<GrantedTree>();
-  tree->record = reserved.record;
-  tree->job = reserved.job;
-  tree->route_kind = reserved.route_kind;
-  tree->promise = reserved.promise;
-  TreeView view{reserved.record, job.record, reserved.route_kind, reserved.promise.busiest};
-  std::vector<Callback<TreeView>> waiters;
-  {
-    std::lock_guard lock(tables_->mu);
-    --job.trees_in_flight;
-    tables_->entries.Settle(record.id, record.switches);
-    tables_->AddTree(std::move(tree));
-    tables_->activity.Granted();
-    waiters = job.tree_requests.Succeed(record.request_id, record.id);
-  }
-  Job::TreeRequests::Tell(std::move(waiters), std::move(view), std::move(done));
-}
-
-void Grants::FailGrant(Job& job, const std::string& request_id, const absl::Status& status,
-                       Callback<TreeView> done) {
-  std::vector<Callback<TreeView>> waiters;
-  {
-    std::lock_guard lock(tables_->mu);
-    --job.trees_in_flight;
-    waiters = job.tree_requests.Fail(request_id);
-  }
-  Job::TreeRequests::Tell(std::move(waiters), status, std::move(done));
-}
-
-absl::StatusOr<TreeView> Grants::Advise(const CreateTreeArgs& args) {
+absl::StatusOr<TreeView> Grants::AdviseTree(const CreateTreeArgs& args) {
   RETURN_IF_ERROR(CheckTreeRequest(args));
   ASSIGN_OR_RETURN(const std::shared_ptr<Job> job, jobs_->FindActive(args.job));
-  const ScratchPool::Loan scratch(scratches_);
-  ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, (*scratch).capacity));
-  ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, *scratch));
-  draft.record.created = clock_->Now();
+  ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, ScratchOfThread().capacity));
+  ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args));
   return TreeView{std::make_shared<const TreeRecord>(std::move(draft.record)), job->record,
                   basis.snapshot.routes->kind(), draft.promise.busiest, std::move(draft.tradeoffs)};
 }
+
+// --- Batches ---
+
+void Grants::BatchCreateTrees(CreateBatchArgs args, const BatchWatch& watch, Callback<Batch> done) {
+  if (watch.IsCancelled()) return done(BatchIsCancelled());  // while it was queued
+  if (absl::Status status = CheckBatchRequest(args); !status.ok()) return done(std::move(status));
+  const uint64_t count = CommunicatorCount(args);
+  if (count > options_->max_trees_per_job) {
+    return done(TooManyTrees(args.job, 0, count, options_->max_trees_per_job));
+  }
+  const absl::StatusOr<std::shared_ptr<Job>> found = jobs_->FindActive(args.job);
+  if (!found.ok()) return done(found.status());
+  const std::shared_ptr<Job>& job = *found;
+  const uint64_t fingerprint = FingerprintOf(args);
+  absl::Status listed =
+      ListCommunicators(static_cast<uint32_t>(job->record->endpoints.size()), args);
+  if (!listed.ok()) return done(std::move(listed));
+  if (args.validate_only) return done(AdviseBatch(job, args, watch));
+
+  const Begun begun{job, args.request_id, static_cast<uint32_t>(args.communicators.size())};
+  const auto made = [&](const std::vector<uint64_t>&) -> absl::StatusOr<Batch> {
+    return Recall(*job, args);
+  };
+  if (!Begin(job->batch_requests, begun, fingerprint, made, done)) return;
+  absl::StatusOr<ReservedBatch> reserved = PlanAndReserve(job, args, fingerprint, watch);
+  const auto finish = [this, begun](const ReservedBatch& batch, const absl::Status& status,
+                                    Callback<Batch> callback) {
+    const auto answer = [&]() -> absl::StatusOr<Batch> {
+      // Kept without its trees: they may go, and be planned anew, before somebody asks again.
+      BatchView outcome = *batch.view;
+      outcome.trees.clear();
+      for (size_t i = 0; i < batch.trees.size(); ++i) {
+        batch.view->trees[i].view = tables_->ViewOf(*batch.trees[i]);
+      }
+      if (!begun.request_id.empty() && !batch.trees.empty()) {
+        begun.job->batches[begun.request_id].outcome =
+            std::make_shared<const BatchView>(std::move(outcome));
+      }
+      return batch.view;
+    };
+    Finish(begun.job->batch_requests, begun, batch.trees, Job::kBatchDone, status, answer,
+           std::move(callback));
+  };
+  if (!reserved.ok()) return finish({}, reserved.status(), std::move(done));
+  ChangeTrees mutation;
+  for (const auto& tree : reserved->trees) mutation.granted.push_back(tree->record);
+  mutation.deed = DeedOf(
+      args.actor, absl::StrCat("job:", args.job.value(), " ", reserved->trees.size(), " trees"),
+      clock_->Now());
+  calls_->Submit(
+      std::move(mutation),
+      [finish, batch = *std::move(reserved), callback = std::move(done)](
+          const absl::Status& status) mutable { finish(batch, status, std::move(callback)); });
+}
+
+// What lives of a batch that was granted before. With the lock held.
+Grants::Batch Grants::Recall(const Job& job, const CreateBatchArgs& args) const {
+  const GrantedBatch& batch = job.batches.at(args.request_id);
+  auto view = batch.outcome == nullptr ? std::make_shared<BatchView>()
+                                       : std::make_shared<BatchView>(*batch.outcome);
+  view->communicators = static_cast<uint32_t>(args.communicators.size());
+  std::vector<BatchView::Refusal> refusals;
+  auto told = view->refusals.begin();
+  for (uint32_t c = 0; c < args.communicators.size(); ++c) {
+    const auto tree = batch.trees.find(c);
+    if (told != view->refusals.end() && told->communicator == c) {
+      refusals.push_back(std::move(*told++));
+    } else if (tree != batch.trees.end()) {
+      view->trees.push_back({c, tables_->ViewOf(*tables_->trees.Find(tree->second))});
+      view->fabric_version = view->trees.back().view.record->fabric_version;
+    } else {
+      refusals.push_back({c, "has no tree any more, or was granted none before a restart"});
+    }
+  }
+  view->refusals = std::move(refusals);
+  return view;
+}
+
+absl::StatusOr<Grants::Batch> Grants::AdviseBatch(const std::shared_ptr<Job>& job,
+                                                  const CreateBatchArgs& args,
+                                                  const BatchWatch& watch) {
+  std::vector<SwitchCapacity> capacity;
+  ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, capacity));
+  ASSIGN_OR_RETURN(BatchDraft draft, Plan(basis, *job, args, watch, capacity));
+  const Reserved trees = TreesOf(basis, job, absl::MakeSpan(draft.trees));
+  std::lock_guard lock(tables_->mu);
+  for (size_t i = 0; i < trees.size(); ++i) draft.view.trees[i].view = tables_->ViewOf(*trees[i]);
+  return std::make_shared<const BatchView>(std::move(draft.view));
+}
+
+absl::StatusOr<BatchDraft> Grants::Plan(PlanBasis& basis, const Job& job,
+                                        const CreateBatchArgs& args, const BatchWatch& watch,
+                                        std::vector<SwitchCapacity>& capacity) {
+  if (watch.IsCancelled()) return BatchIsCancelled();  // a plan may take seconds
+  std::vector<RefusedSwitch> full;
+  const BatchRoom room = RoomOf(tables_->quotas, *job.record, args.actor);
+  absl::StatusOr<BatchDraft> draft =
+      DraftBatch(basis, *job.record, args, capacity, room, watch, full);
+  if (LacksTreesForRoutes(draft, watch) && AreTablesBehind(basis)) {
+    PlanBasis links = OverLinks(*tables_, basis);
+    std::vector<RefusedSwitch> full_there;
+    absl::StatusOr<BatchDraft> there =
+        DraftBatch(links, *job.record, args, capacity, room, watch, full_there);
+    if (watch.IsCancelled()) return BatchIsCancelled();
+    if (!draft.ok() || (there.ok() && there->trees.size() > draft->trees.size())) {
+      basis = std::move(links);
+      draft = std::move(there);
+      full = std::move(full_there);
+      if (draft.ok()) {
+        for (TreeDraft& tree : draft->trees) absl::StrAppend(&tree.record.reason, kOverLinks);
+      }
+    }
+  }
+  if (!full.empty()) {
+    std::lock_guard lock(tables_->mu);
+    tables_->activity.Refused(full);
+  }
+  if (!draft.ok()) return draft;
+  draft->room = room;
+  const absl::Time now = clock_->Now();
+  for (TreeDraft& tree : draft->trees) tree.record.created = now;
+  return draft;
+}
+
+absl::StatusOr<Grants::ReservedBatch> Grants::PlanAndReserve(const std::shared_ptr<Job>& job,
+                                                             const CreateBatchArgs& args,
+                                                             uint64_t fingerprint,
+                                                             const BatchWatch& watch) {
+  std::vector<SwitchCapacity> capacity;
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, capacity));
+    ASSIGN_OR_RETURN(BatchDraft draft, Plan(basis, *job, args, watch, capacity));
+    for (size_t i = 0; i < draft.trees.size(); ++i) {
+      TreeRecord& record = draft.trees[i].record;
+      record.request_id = BatchTreeName(args.request_id, draft.view.trees[i].communicator);
+      record.request_fingerprint = fingerprint;
+    }
+    if (watch.progress) {
+      watch.progress(BatchWatch::Phase::kGranting, static_cast<uint32_t>(draft.trees.size()),
+                     draft.view.communicators);
+    }
+    if (watch.IsCancelled()) return BatchIsCancelled();
+    ASSIGN_OR_RETURN(std::optional<Reserved> trees,
+                     TryReserve(job, basis, args.actor, absl::MakeSpan(draft.trees), &draft.room));
+    if (!trees) continue;
+    return ReservedBatch{*std::move(trees), std::make_shared<BatchView>(std::move(draft.view))};
+  }
+  return Overtaken("batch", args.job);
+}
+
+// --- Release ---
 
 void Grants::Release(TreeId id, Callback<TreeId> done, const Actor& actor) {
   std::unique_lock lock(tables_->mu);
@@ -240,13 +471,9 @@ void Grants::OnReleased(GrantedTree& tree, const absl::Status& status) {
     if (gone && tables_->trees.Find(id) != nullptr) tables_->RemoveTree(tree);
     if (!gone) tables_->NoteUnjudged(id);  // repairs have passed it over meanwhile
   }
-  for (Callback<TreeId>& done : waiters) {
-    if (status.ok()) {
-      done(id);
-    } else {
-      done(absl::IsNotFound(status) ? NoSuchTree(id) : status);
-    }
-  }
+  absl::StatusOr<TreeId> answer = id;
+  if (!status.ok()) answer = absl::IsNotFound(status) ? NoSuchTree(id) : status;
+  AnswerAll(std::move(waiters), answer);
 }
 
 }  // namespace coppice

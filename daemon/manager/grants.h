@@ -1,14 +1,19 @@
-// The use cases of trees: grant, advise, release.
+// The use cases of trees: grant one, or many communicators of one job planned together and granted
+// in one step, advise, release.
 //
-//   Create:  begin --> plan, unlocked --> reserve --> GrantTree durable --> table --> answer
-//              |         ^    |              |                |
-//            error       |  error      stale: plan again    failed: reservation undone, error
-//                        +-------------------+  (kMaxAttempts, then ABORTED)
+//   check --> begin --> plan, unlocked --> reserve all --> durable --> tables --> answer
+//               |          ^    |               |             |
+//             error        |  error, cancelled  stale:      failed: reservation undone, error
+//                          +--------------------+ plan again (kMaxAttempts, then ABORTED)
 //
 // Why nothing leaks when grants race with the end of their job: the store applies mutations in some
 // order and answers in that order. A grant before the end is entered in the table by its callback
 // and taken out by the end's; a grant after the end is refused by the store, and its callback gives
-// the reservation back.
+// the reservation back. Of a batch nothing is there by half: the store applies ChangeTrees whole or
+// not at all.
+//
+// A batch is named by its request_id; its trees' names say which batch and communicator they are
+// of, so the trees alone tell a later run of the daemon what the batch was granted.
 #ifndef COPPICE_DAEMON_MANAGER_GRANTS_H_
 #define COPPICE_DAEMON_MANAGER_GRANTS_H_
 
@@ -17,11 +22,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/base/clock.h"
+#include "absl/types/span.h"
 #include "daemon/manager/jobs.h"
-#include "daemon/manager/options.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
@@ -30,49 +33,69 @@
 namespace coppice {
 
 // Thread-safe. Methods as Manager's of the same name.
-class Grants {
+class Grants : private UseCase {
  public:
   // Plans of one request before it is ABORTED. Each failed attempt means that another grant, or a
   // sweep, succeeded meanwhile.
   static constexpr int kMaxAttempts = 8;
+  using Batch = std::shared_ptr<const BatchView>;
 
-  Grants(StoreCalls* calls, const Clock* clock, Tables* tables, LiveOptions options, Jobs* jobs);
+  Grants(const UseCase& with, Jobs* jobs) : UseCase(with), jobs_(jobs) {}
 
   // Enters the trees of an earlier run. DATA_LOSS: a tree of a job that is not active.
   absl::Status Restore(std::vector<TreeRecord> trees, TreeId last);
 
-  void Create(CreateTreeArgs args, Callback<TreeView> done);
-  absl::StatusOr<TreeView> Advise(const CreateTreeArgs& args);
+  void CreateTree(CreateTreeArgs args, Callback<TreeView> done);
+  absl::StatusOr<TreeView> AdviseTree(const CreateTreeArgs& args);
+  void BatchCreateTrees(CreateBatchArgs args, const BatchWatch& watch, Callback<Batch> done);
   void Release(TreeId id, Callback<TreeId> done, const Actor& actor = {});
 
  private:
-  // A tree that holds its entries and is on its way to the store.
-  struct Reserved {
+  // What is under way for a job: its name, and how many trees count as in flight for it.
+  struct Begun {
     std::shared_ptr<Job> job;
-    std::shared_ptr<const TreeRecord> record;
-    RouteKind route_kind = RouteKind::kShortestPath;
-    TreePromise promise;
+    std::string request_id;
+    uint32_t wanted = 0;
+  };
+  // Trees with ids that hold their entries and are on their way to the store.
+  using Reserved = std::vector<std::shared_ptr<GrantedTree>>;
+  struct ReservedBatch {
+    Reserved trees;
+    std::shared_ptr<BatchView> view;  // without views of trees
   };
 
-  // As NamedRequests has it: true with one tree in flight for the job.
-  bool Begin(Job& job, const CreateTreeArgs& args, uint64_t fingerprint, Callback<TreeView>& done);
+  // As NamedRequests has it: true with `begun.wanted` trees in flight for the job. `made` answers
+  // what was granted before.
+  template <class Requests, class Made>
+  bool Begin(Requests& requests, const Begun& begun, uint64_t fingerprint, const Made& made,
+             typename Requests::Callback& done);
+  // The end of what was begun: the store has taken `trees`, which enter the tables before `answer`
+  // is asked with the lock held, or `status` is why they are not granted.
+  template <class Requests, class Id, class Answer>
+  void Finish(Requests& requests, const Begun& begun, const Reserved& trees, Id id,
+              const absl::Status& status, const Answer& answer, typename Requests::Callback done);
+  // nullopt: what was planned on is gone, or what a batch found room for by `room`. Otherwise the
+  // trees have ids and hold their entries.
+  absl::StatusOr<std::optional<Reserved>> TryReserve(const std::shared_ptr<Job>& job,
+                                                     const PlanBasis& basis, const Actor& actor,
+                                                     absl::Span<TreeDraft> drafts,
+                                                     const BatchRoom* room);
+
   // `basis` becomes what the draft stands on: it goes over bare links where the tables are behind.
-  absl::StatusOr<TreeDraft> Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args,
-                                 DraftScratch& scratch);
+  absl::StatusOr<TreeDraft> Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args);
   absl::StatusOr<Reserved> PlanAndReserve(const std::shared_ptr<Job>& job,
                                           const CreateTreeArgs& args, uint64_t fingerprint);
-  absl::StatusOr<bool> TryReserve(const Job& job, const PlanBasis& basis, const Actor& actor,
-                                  TreeDraft& draft);
-  void OnGranted(const Reserved& reserved, absl::Status status, Callback<TreeView> done);
-  void FailGrant(Job& job, const std::string& request_id, const absl::Status& status,
-                 Callback<TreeView> done);
+  // The same of a batch: all of it goes over bare links where more communicators get trees so.
+  absl::StatusOr<BatchDraft> Plan(PlanBasis& basis, const Job& job, const CreateBatchArgs& args,
+                                  const BatchWatch& watch, std::vector<SwitchCapacity>& capacity);
+  absl::StatusOr<ReservedBatch> PlanAndReserve(const std::shared_ptr<Job>& job,
+                                               const CreateBatchArgs& args, uint64_t fingerprint,
+                                               const BatchWatch& watch);
+  Batch Recall(const Job& job, const CreateBatchArgs& args) const;
+  absl::StatusOr<Batch> AdviseBatch(const std::shared_ptr<Job>& job, const CreateBatchArgs& args,
+                                    const BatchWatch& watch);
   void OnReleased(GrantedTree& tree, const absl::Status& status);
 
-  ScratchPool scratches_;
-  StoreCalls* const calls_;
-  const Clock* const clock_;
-  Tables* const tables_;
-  const LiveOptions options_;
   Jobs* const jobs_;
 };
 

@@ -1,7 +1,5 @@
 #include "daemon/manager/jobs.h"
 
-#include <algorithm>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,8 +7,6 @@
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
-#include "daemon/manager/named_requests.h"
-#include "daemon/manager/tree_request.h"
 
 namespace coppice {
 namespace {
@@ -18,16 +14,53 @@ namespace {
 // How long a job whose end could not be written waits for the next try.
 constexpr absl::Duration kEndRetry = absl::Seconds(1);
 
-}  // namespace
+uint64_t FingerprintOf(const RegisterJobArgs& args) {
+  Fingerprint fingerprint;
+  fingerprint.Add(args.display_name).Add(args.owner).Add(uint64_t{args.all_endpoints});
+  fingerprint.Add(uint64_t{args.endpoints.size()});
+  for (const std::string& endpoint : args.endpoints) fingerprint.Add(endpoint);
+  fingerprint.Add(uint64_t{args.lease.has_value()});
+  fingerprint.Add(args.lease ? absl::ToDoubleSeconds(*args.lease) : 0.0);
+  return fingerprint.value();
+}
 
-Jobs::Jobs(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables,
-           LiveOptions options, std::function<void()> on_deadline)
-    : calls_(calls),
-      events_(events),
-      clock_(clock),
-      tables_(tables),
-      options_(std::move(options)),
-      on_deadline_(std::move(on_deadline)) {}
+absl::Status TooManyRanks(size_t ranks, uint32_t limit) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "endpoints: ", ranks, " ranks are over the daemon's limits.job_ranks of ", limit));
+}
+
+// By host name, then port: hosts are sorted, and so are the ports of each.
+absl::StatusOr<std::vector<Guid>> AllEndpoints(const Fabric& fabric, uint32_t limit) {
+  if (fabric.endpoint_count() == 0) {
+    return absl::FailedPreconditionError("all_endpoints: the fabric has no endpoints");
+  }
+  if (fabric.endpoint_count() > limit) return TooManyRanks(fabric.endpoint_count(), limit);
+  std::vector<Guid> guids;
+  guids.reserve(fabric.endpoint_count());
+  for (uint32_t h = 0; h < fabric.host_count(); ++h) {
+    for (const EndpointIndex e : fabric.endpoints_of_host(HostIndex(h))) {
+      guids.push_back(fabric.endpoint(e).port_guid);
+    }
+  }
+  return guids;
+}
+
+absl::StatusOr<std::vector<Guid>> NamedEndpoints(const Fabric& fabric,
+                                                 const std::vector<std::string>& entries,
+                                                 uint32_t limit) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                   ExpandEndpointNames(fabric, entries, limit, "endpoints"));
+  std::vector<Guid> guids;
+  guids.reserve(names.size());
+  for (size_t rank = 0; rank < names.size(); ++rank) {
+    const absl::StatusOr<EndpointIndex> endpoint = ResolveEndpoint(fabric, names[rank]);
+    if (!endpoint.ok()) return Annotate(endpoint.status(), absl::StrCat("endpoints[", rank, "]"));
+    guids.push_back(fabric.endpoint(*endpoint).port_guid);
+  }
+  return guids;
+}
+
+}  // namespace
 
 void Jobs::Restore(std::vector<JobRecord> jobs, JobId last) {
   const absl::Duration now = clock_->Monotonic();
@@ -69,14 +102,10 @@ absl::StatusOr<JobRecord> Jobs::FromStore(JobId id) {
 
 absl::Status Jobs::WhyNotActive(JobId id) {
   ASSIGN_OR_RETURN(const JobRecord record, FromStore(id));
-  if (record.state == JobState::kActive) {
-    // The store is a step ahead of the table: it has the job, but its callback has not run yet.
-    return absl::FailedPreconditionError(
-        absl::StrCat("job ", id.value(), " is being registered; wait for that answer"));
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "job ", id.value(), record.state == JobState::kEnded ? " has ended" : "'s lease has expired",
-      "; register a new job"));
+  RETURN_IF_ERROR(CheckActive(record));
+  // The store is a step ahead of the table: it has the job, but its callback has not run yet.
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", id.value(), " is being registered; wait for that answer"));
 }
 
 absl::Status JobIsEnding(JobId id) {
@@ -205,66 +234,10 @@ void Jobs::OnEnded(Job& job, JobState state, const std::string& by, const absl::
     spdlog::warn("job {} could not be ended: {}", job.record->id.value(), status.ToString());
     on_deadline_();
   }
-  for (Callback<uint32_t>& done : waiters) {
-    if (ended) {
-      done(released);
-    } else {
-      done(status);
-    }
-  }
+  AnswerAll(std::move(waiters), ended ? absl::StatusOr<uint32_t>(released) : status);
 }
 
 // Jobs::Register: the one use case of jobs that reads the fabric.
-
-namespace {
-
-uint64_t FingerprintOf(const RegisterJobArgs& args) {
-  Fingerprint fingerprint;
-  fingerprint.Add(args.display_name).Add(args.owner).Add(uint64_t{args.all_endpoints});
-  fingerprint.Add(uint64_t{args.endpoints.size()});
-  for (const std::string& endpoint : args.endpoints) fingerprint.Add(endpoint);
-  fingerprint.Add(uint64_t{args.lease.has_value()});
-  fingerprint.Add(args.lease ? absl::ToDoubleSeconds(*args.lease) : 0.0);
-  return fingerprint.value();
-}
-
-absl::Status TooManyRanks(size_t ranks, uint32_t limit) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "endpoints: ", ranks, " ranks are over the daemon's limits.job_ranks of ", limit));
-}
-
-// By host name, then port: hosts are sorted, and so are the ports of each.
-absl::StatusOr<std::vector<Guid>> AllEndpoints(const Fabric& fabric, uint32_t limit) {
-  if (fabric.endpoint_count() == 0) {
-    return absl::FailedPreconditionError("all_endpoints: the fabric has no endpoints");
-  }
-  if (fabric.endpoint_count() > limit) return TooManyRanks(fabric.endpoint_count(), limit);
-  std::vector<Guid> guids;
-  guids.reserve(fabric.endpoint_count());
-  for (uint32_t h = 0; h < fabric.host_count(); ++h) {
-    for (const EndpointIndex e : fabric.endpoints_of_host(HostIndex(h))) {
-      guids.push_back(fabric.endpoint(e).port_guid);
-    }
-  }
-  return guids;
-}
-
-absl::StatusOr<std::vector<Guid>> NamedEndpoints(const Fabric& fabric,
-                                                 const std::vector<std::string>& entries,
-                                                 uint32_t limit) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                   ExpandEndpointNames(fabric, entries, limit, "endpoints"));
-  std::vector<Guid> guids;
-  guids.reserve(names.size());
-  for (size_t rank = 0; rank < names.size(); ++rank) {
-    const absl::StatusOr<EndpointIndex> endpoint = ResolveEndpoint(fabric, names[rank]);
-    if (!endpoint.ok()) return Annotate(endpoint.status(), absl::StrCat("endpoints[", rank, "]"));
-    guids.push_back(fabric.endpoint(*endpoint).port_guid);
-  }
-  return guids;
-}
-
-}  // namespace
 
 absl::Status Jobs::CheckArgs(const RegisterJobArgs& args) const {
   RETURN_IF_ERROR(CheckLength("request_id", args.request_id, kMaxRequestIdBytes));
@@ -357,12 +330,8 @@ void Jobs::Register(RegisterJobArgs args, Callback<JobView> done) {
   const std::string name = OwnName(args.owner, args.request_id);
   const Actor actor = args.actor;
   if (!BeginRegistration(args.owner, args.request_id, fingerprint, done)) return;
-  std::shared_ptr<const FabricView> view;  // there is one, and it does not go
-  {
-    std::lock_guard lock(tables_->mu);
-    view = tables_->view;
-  }
-  absl::StatusOr<JobRecord> made = MakeRecord(args, *view, fingerprint);
+  // There is a view, and it does not go.
+  absl::StatusOr<JobRecord> made = MakeRecord(args, *tables_->Published(), fingerprint);
   if (!made.ok()) return FailRegistration(name, made.status(), std::move(done));
   SubmitRegistration(
       *std::move(made),

@@ -18,10 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/base/clock.h"
-#include "daemon/manager/event_log.h"
 #include "daemon/manager/fabric_view.h"
 #include "daemon/manager/options.h"
 #include "daemon/manager/requests.h"
@@ -40,12 +37,12 @@ inline bool IsForgiven(absl::Duration stalled, absl::Duration term) {
 absl::Status JobIsEnding(JobId id);
 
 // Thread-safe. Methods as Manager's of the same name.
-class Jobs {
+class Jobs : private UseCase {
  public:
   // `on_deadline` is called, on any thread and without a lock, when a deadline was added that may
   // be the earliest.
-  Jobs(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables, LiveOptions options,
-       std::function<void()> on_deadline);
+  Jobs(const UseCase& with, std::function<void()> on_deadline)
+      : UseCase(with), on_deadline_(std::move(on_deadline)) {}
 
   // Enters the jobs of an earlier run; their leases start now.
   void Restore(std::vector<JobRecord> jobs, JobId last);
@@ -94,11 +91,6 @@ class Jobs {
   void SubmitEnd(std::shared_ptr<Job> job, JobState state, const Actor& actor);
   void OnEnded(Job& job, JobState state, const std::string& by, const absl::Status& status);
 
-  StoreCalls* const calls_;
-  EventLog* const events_;
-  const Clock* const clock_;
-  Tables* const tables_;
-  const LiveOptions options_;
   const std::function<void()> on_deadline_;
 };
 

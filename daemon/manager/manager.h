@@ -21,7 +21,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -29,19 +28,27 @@
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/fabric/subnet_port.h"
-#include "daemon/manager/deed_log.h"
+#include "daemon/manager/background.h"
+#include "daemon/manager/change_feed.h"
+#include "daemon/manager/event_log.h"
 #include "daemon/manager/fabric_view.h"
+#include "daemon/manager/grants.h"
+#include "daemon/manager/jobs.h"
+#include "daemon/manager/load/load_keeper.h"
 #include "daemon/manager/options.h"
+#include "daemon/manager/placement/placements.h"
+#include "daemon/manager/profiles.h"
+#include "daemon/manager/repair.h"
 #include "daemon/manager/requests.h"
+#include "daemon/manager/store_calls.h"
+#include "daemon/manager/sweep/rounds.h"
+#include "daemon/manager/sweep/sweeper.h"
+#include "daemon/manager/tables.h"
+#include "daemon/manager/topology.h"
 #include "daemon/tree/cost_profile.h"
 #include "db/store.h"
 
 namespace coppice {
-
-class EventWatch;   // daemon/manager/event_log.h
-class Placements;   // daemon/manager/placement/placements.h
-class QuotaLedger;  // daemon/manager/quota_ledger.h
-class TreeWatch;    // daemon/manager/change_feed.h
 
 class Manager final {
  public:
@@ -55,12 +62,13 @@ class Manager final {
                                                          ManagerOptions options);
   // Stops, then waits for the store to answer what was submitted. No other call may be under way.
   ~Manager();
-  Manager(const Manager&) = delete;
-  Manager& operator=(const Manager&) = delete;
 
   // Starts the threads that read the subnet (at once, then by periods) and that end expired leases.
   // Stop joins them and refuses nothing: calls in flight finish. Both idempotent.
-  void Start();
+  void Start() {
+    sweeper_.Start();
+    background_.Start();
+  }
   void Stop();
 
   // Puts other options in force while it runs: all but max_job_ranks, which holds for whoever
@@ -70,31 +78,35 @@ class Manager final {
   absl::Status Reconfigure(const ManagerOptions& options);
   // Adds an event of a kind of event_kinds.h, without waiting for it to be kept.
   void Announce(absl::string_view kind, std::string object, std::string message,
-                std::string actor = "");
+                std::string actor = "") {
+    events_.Append(kind, std::move(object), std::move(message), {std::move(actor), ""});
+  }
 
   // --- Quotas and the account of deeds ---
   // Who holds how much, and may. Goes with the manager.
-  QuotaLedger& quotas();
+  QuotaLedger& quotas() { return tables_.quotas; }
   // Gives a user a limit of his own or (`drop`) the configuration's again. INVALID_ARGUMENT: there
   // is no limit of that name.
   void SetQuota(PutQuota put, const Actor& actor, Callback<QuotaRecord> done);
   // As Store::Deeds.
-  absl::StatusOr<std::vector<DeedRecord>> Deeds(const DeedFilter& filter) const;
+  absl::StatusOr<std::vector<DeedRecord>> Deeds(const DeedFilter& filter) const {
+    return calls_.store().Deeds(filter);
+  }
   // Where deeds are noted that no change brings with it.
-  DeedLog& deeds();
+  DeedLog& deeds() { return deeds_; }
 
   // As Store::DatabaseId: who this daemon is, to those that it serves.
-  uint64_t DatabaseId() const;
+  uint64_t DatabaseId() const { return calls_.store().DatabaseId(); }
   // `from` ("the agent of host n7") was served by the daemon with that database last; 0: by none.
   // Another database than ours is a sign of another daemon, told as an event and by Counts.
-  void HeardOfDatabase(uint64_t database, absl::string_view from);
+  void HeardOfDatabase(uint64_t database, absl::string_view from) { others_.Hear(database, from); }
 
   // --- Fabric ---
   // Null before the first successful sweep.
-  std::shared_ptr<const FabricView> fabric() const;
+  std::shared_ptr<const FabricView> fabric() const { return tables_.Published(); }
   // Sweeps now, or joins the sweep under way, and publishes; blocks. A failed sweep leaves the
   // published view as it is. Errors: as SubnetPort::Sweep and Store.
-  absl::StatusOr<std::shared_ptr<const FabricView>> Sweep();
+  absl::StatusOr<std::shared_ptr<const FabricView>> Sweep() { return sweeper_.Sweep(); }
   // Utilisation of the published fabric's channels as a plan would see it now: measured, and
   // promised to granted trees. Never null; empty where there is none.
   std::shared_ptr<const LinkLoad> load();
@@ -104,80 +116,126 @@ class Manager final {
   // Newest counters of a switch's ports, by port; empty: none was read yet. Errors: as Store.
   absl::StatusOr<std::vector<PortCounterRecord>> PortCounts(Guid guid) const;
   // As Store::History.
-  absl::StatusOr<std::vector<HistoryPoint>> PortHistory(const HistoryQuery& query) const;
+  absl::StatusOr<std::vector<HistoryPoint>> PortHistory(const HistoryQuery& query) const {
+    return calls_.store().History(query);
+  }
   // How the store's writer does.
-  StoreStatistics Statistics() const;
+  StoreStatistics Statistics() const { return calls_.store().Statistics(); }
   // Of every switch of the published fabric, in index order. Empty before the first sweep.
   std::vector<SwitchEntries> Entries() const;
   // Trees with an entry in that switch, ascending.
   std::vector<TreeId> TreesOfSwitch(Guid guid) const;
   DaemonCounts Counts() const;
   // How the reading of the subnet fares. Never waits for it.
-  SweepStanding Sweeps() const;
+  SweepStanding Sweeps() const { return sweeper_.standing(); }
   // Other periods than at the start, from now on.
-  void SetSweepPeriods(const SweepPeriods& periods);
-  absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter);
+  void SetSweepPeriods(const SweepPeriods& periods) { sweeper_.SetPeriods(periods); }
+  absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) {
+    return calls_.store().Events(filter);
+  }
   // Events that match `filter` as they become durable: after the one with id `after`, all that are
   // kept (0), or from now on (unset). As EventFeed::Watch; must not outlive the manager.
   absl::StatusOr<std::unique_ptr<EventWatch>> WatchEvents(EventFilter filter,
                                                           std::optional<int64_t> after,
-                                                          std::function<void()> wake);
+                                                          std::function<void()> wake) {
+    return event_feed_.Watch(std::move(filter), after, std::move(wake));
+  }
   // With which trees are planned now; never null.
   std::shared_ptr<const CostProfile> profile() const;
 
   // --- Calibration --- (status codes: proto/coppice/v1/fabric.proto)
   // Fits against the profile in force. With `apply` the result is in force, and durable, when
   // `done` is called. O(samples * constants^2) on the caller's thread.
-  void Calibrate(const CalibrateArgs& args, Callback<std::shared_ptr<const CalibrationView>> done);
+  void Calibrate(const CalibrateArgs& args, Callback<std::shared_ptr<const CalibrationView>> done) {
+    profiles_.Calibrate(args, std::move(done));
+  }
   // Back to the profile of the configuration, which is the answer.
-  void ResetCalibration(Callback<std::shared_ptr<const CostProfile>> done);
+  void ResetCalibration(Callback<std::shared_ptr<const CostProfile>> done) {
+    profiles_.Reset(std::move(done));
+  }
 
   // --- Jobs --- (status codes: proto/coppice/v1/jobs.proto)
-  void RegisterJob(RegisterJobArgs args, Callback<JobView> done);
-  absl::StatusOr<JobView> GetJob(JobId id);
-  std::vector<JobView> ListJobs(JobId after, size_t limit) const;
+  void RegisterJob(RegisterJobArgs args, Callback<JobView> done) {
+    jobs_.Register(std::move(args), std::move(done));
+  }
+  absl::StatusOr<JobView> GetJob(JobId id) { return jobs_.Get(id); }
+  std::vector<JobView> ListJobs(JobId after, size_t limit) const {
+    return jobs_.List(after, limit);
+  }
   // Renews the lease; returns the job's state (kEnded and kExpired are not errors). NOT_FOUND.
-  absl::StatusOr<JobView> KeepAlive(JobId id);
+  absl::StatusOr<JobView> KeepAlive(JobId id) { return jobs_.KeepAlive(id); }
   // The number of trees that were released. Ending an ended job is OK and gives 0.
-  void EndJob(JobId id, Callback<uint32_t> done, const Actor& actor = {});
+  void EndJob(JobId id, Callback<uint32_t> done, const Actor& actor = {}) {
+    jobs_.End(id, std::move(done), actor);
+  }
 
   // --- Trees --- (status codes: proto/coppice/v1/trees.proto)
-  void CreateTree(CreateTreeArgs args, Callback<TreeView> done);
-  absl::StatusOr<TreeView> AdviseTree(const CreateTreeArgs& args);
+  void CreateTree(CreateTreeArgs args, Callback<TreeView> done) {
+    grants_.CreateTree(std::move(args), std::move(done));
+  }
+  absl::StatusOr<TreeView> AdviseTree(const CreateTreeArgs& args) {
+    return grants_.AdviseTree(args);
+  }
   // Plans on the caller's thread, for seconds if there are tens of thousands of ranks. One durable
   // step grants all of it or, after an error or a cancellation, nothing. Who waits for the same
   // request_id while its first caller is cancelled gets ABORTED.
   void BatchCreateTrees(CreateBatchArgs args, BatchWatch watch,
-                        Callback<std::shared_ptr<const BatchView>> done);
+                        Callback<std::shared_ptr<const BatchView>> done) {
+    grants_.BatchCreateTrees(std::move(args), watch, std::move(done));
+  }
   absl::StatusOr<TreeView> GetTree(TreeId id) const;
   // Granted trees by id, of one job or (JobId 0) of all.
   std::vector<TreeView> ListTrees(JobId job, TreeId after, size_t limit) const;
-  void ReleaseTree(TreeId id, Callback<TreeId> done, const Actor& actor = {});
+  void ReleaseTree(TreeId id, Callback<TreeId> done, const Actor& actor = {}) {
+    grants_.Release(id, std::move(done), actor);
+  }
   // What becomes of the trees of one job or (JobId 0) of all, from now on or from `resume_token`
   // on. `wake` as TreeWatch has it. The watch must not outlive the manager.
   absl::StatusOr<std::unique_ptr<TreeWatch>> WatchTrees(JobId job, absl::string_view resume_token,
                                                         std::function<void()> wake);
 
   // --- Placements --- As thread-safe as the manager; goes with it.
-  Placements& placements();
+  Placements& placements() { return placements_; }
 
   // --- What the threads of Start do, for whoever turns the clock by hand ---
   // Ends all jobs whose lease has run out and all placements whose term has, without waiting for
   // the store; returns the time until the next ends at the earliest (infinite: there is none).
-  absl::Duration ExpireLeases();
+  absl::Duration ExpireLeases() { return Expire(clock_->Monotonic()); }
   // The daemon heard nobody for so long, at least Background::kStall: leases and terms that this
   // may have cost a renewal begin anew; a second or more is an event.
   void ForgiveStall(absl::Duration stalled);
   // Plans anew, or revokes, the trees that do not stand on the published fabric; Sweep does so,
   // too. Blocks. False: some are left, because the store failed or others were always quicker.
-  bool RepairTrees();
+  bool RepairTrees() { return repair_.Run(/*swept=*/false); }
   // Writes what was granted, released and refused since the last call as events.
   void FlushActivity();
 
  private:
-  class Parts;
-  explicit Manager(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  Manager(Store* store, SubnetPort* port, const Clock* clock, ManagerOptions options,
+          uint64_t last_version);
+  absl::Duration Expire(absl::Duration now);
+
+  LiveOptions options_;
+  const Clock* const clock_;
+  Tables tables_;
+  EventFeed event_feed_;
+  StoreCalls calls_;
+  DeedLog deeds_;
+  EventLog events_;
+  Pruning pruning_;
+  OtherDaemons others_;
+  LoadKeeper load_;
+  const UseCase with_;
+  Topology topology_;
+  Jobs jobs_;
+  Placements placements_;
+  Profiles profiles_;
+  Grants grants_;
+  Repair repair_;
+  Rounds rounds_;
+  StoreWatch store_watch_;  // of the background's thread
+  Background background_;
+  Sweeper sweeper_;
 };
 
 }  // namespace coppice

@@ -17,8 +17,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "daemon/manager/inventory.h"
-#include "daemon/manager/load/direction_states.h"
-#include "daemon/manager/sweep/schedule.h"
 #include "daemon/placement/placement_request.h"
 #include "daemon/tree/cost_profile.h"
 #include "proto/text/limits.h"
@@ -102,6 +100,20 @@ struct PlacementOptions {
 inline constexpr absl::Duration kShortestTerm = absl::Seconds(1);
 inline constexpr absl::Duration kLongestTerm = absl::Hours(24);
 
+// Infinite: never.
+struct SweepPeriods {
+  absl::Duration full = absl::InfiniteDuration();
+  absl::Duration light = absl::InfiniteDuration();
+  absl::Duration counters = absl::InfiniteDuration();
+};
+
+struct LoadOptions {
+  // What was measured so long ago weighs 1/e of what is measured now.
+  absl::Duration time_constant = absl::Seconds(60);
+  // Symbol errors, receive errors and discards of a link, per minute, from which on they are told.
+  double error_threshold = 10;
+};
+
 struct ManagerOptions {
   CostProfile profile;
   std::vector<CapabilityRule> capability_rules;  // the first that matches a switch wins
@@ -130,7 +142,6 @@ struct ManagerOptions {
 
 // The manager's options, of which some change while it runs: each look is at those in force, whole
 // and immutable. Copies look at the same.
-
 // Thread-safe. A lock of its own, under which nothing else is taken.
 class LiveOptions {
  public:

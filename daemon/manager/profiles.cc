@@ -6,7 +6,6 @@
 #include "absl/strings/str_format.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/tree_request.h"
 
 namespace coppice {
 namespace {
@@ -48,12 +47,8 @@ absl::StatusOr<std::shared_ptr<CalibrationView>> Fit(const CalibrateArgs& args,
 
 }  // namespace
 
-Profiles::Profiles(StoreCalls* calls, EventLog* events, Tables* tables,
-                   const CostProfile& configured)
-    : calls_(calls),
-      events_(events),
-      tables_(tables),
-      configured_(std::make_shared<const CostProfile>(configured)) {
+Profiles::Profiles(const UseCase& with)
+    : UseCase(with), configured_(std::make_shared<const CostProfile>(options_->profile)) {
   PutInForce(configured_);
 }
 

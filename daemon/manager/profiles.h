@@ -6,32 +6,26 @@
 //                                                   +----+ Calibrate with apply: fitted against it
 //
 // The profile in force is Tables::profile and changes in the store's callbacks, so that it is
-// always the one of some earlier state of the store. Plans under way keep the one that they began
-// with. Trees that are granted keep what they were answered.
+// always the one of some earlier state of the store. Plans under way keep theirs.
 #ifndef COPPICE_DAEMON_MANAGER_PROFILES_H_
 #define COPPICE_DAEMON_MANAGER_PROFILES_H_
 
 #include <memory>
 #include <string>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "daemon/base/clock.h"
-#include "daemon/manager/event_log.h"
 #include "daemon/manager/fabric_view.h"
 #include "daemon/manager/requests.h"
-#include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
 
 namespace coppice {
 
 // Thread-safe. Methods as Manager's.
-class Profiles {
+class Profiles : private UseCase {
  public:
   using Profile = std::shared_ptr<const CostProfile>;
 
   // Puts the configured profile in force.
-  Profiles(StoreCalls* calls, EventLog* events, Tables* tables, const CostProfile& configured);
+  explicit Profiles(const UseCase& with);
 
   // Puts in force what an earlier run left; empty: nothing. Text that is no profile any more is
   // told, as a log line and an event, and left in the store for whoever wants to mend it.
@@ -46,9 +40,6 @@ class Profiles {
  private:
   void PutInForce(Profile profile);
 
-  StoreCalls* const calls_;
-  EventLog* const events_;
-  Tables* const tables_;
   Profile configured_;  // guarded by tables_->mu
 };
 

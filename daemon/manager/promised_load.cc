@@ -5,7 +5,6 @@
 #include <functional>
 #include <iterator>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "daemon/manager/tree_record.h"
@@ -17,6 +16,21 @@ namespace {
 constexpr double kOwnShare = 0.1;  // of a job's own promises, to itself
 // Less is not worth a copy: w(0.01) of 4 KiB at 200 Gbit/s is 0.8 ns.
 constexpr double kSlightShare = 0.01;
+
+// Takes out the edges that have lost an end: the node becomes a root.
+void DropLostEdges(AggregationTree& tree) {
+  for (uint32_t node = 0; node < tree.node_count(); ++node) {
+    int32_t& parent = tree.parents[node];
+    if (parent == AggregationTree::kNoParent) continue;
+    if (tree.vertices[node] == kGoneVertex || tree.vertices[parent] == kGoneVertex) {
+      parent = AggregationTree::kNoParent;
+    }
+  }
+}
+
+MessageBytes BytesOf(const CostProfile& profile, const TreeRecord& record) {
+  return BytesOfMessages(profile, record.spec.operation, record.spec.sizes);
+}
 
 }  // namespace
 
@@ -179,25 +193,6 @@ std::shared_ptr<const LinkLoad> PromisedLoad::CurrentFor(JobId job) {
   };
   return std::make_shared<const LinkLoad>(all->With(parts_.size(), pages, fill));
 }
-
-namespace {
-
-// Takes out the edges that have lost an end: the node becomes a root.
-void DropLostEdges(AggregationTree& tree) {
-  for (uint32_t node = 0; node < tree.node_count(); ++node) {
-    int32_t& parent = tree.parents[node];
-    if (parent == AggregationTree::kNoParent) continue;
-    if (tree.vertices[node] == kGoneVertex || tree.vertices[parent] == kGoneVertex) {
-      parent = AggregationTree::kNoParent;
-    }
-  }
-}
-
-MessageBytes BytesOf(const CostProfile& profile, const TreeRecord& record) {
-  return BytesOfMessages(profile, record.spec.operation, record.spec.sizes);
-}
-
-}  // namespace
 
 TreePromise PromiseOfPlan(const Snapshot& snapshot, const CostProfile& profile, double duty,
                           const TreeRecord& record, absl::Span<const ChannelUse> uses) {

@@ -3,9 +3,9 @@
 //
 //     u(c) = duty * bytes(c) / total_us / capacity(c)          bytes: daemon/tree/link_use.h
 //
-// A job's collectives mostly take turns. So all its trees together promise a channel no more than
-// the job's duty, however many they are; and to a plan for the job itself its own promises count as
-// a tenth: enough that of equal ways its trees take different ones.
+// All trees of a job together promise a channel no more than the job's duty; to a plan for the job
+// itself its own promises count as a tenth: enough that of equal ways its trees take different
+// ones.
 //
 // Promises are whole numbers, so that what trees give back leaves nothing behind. Sums go to the
 // planners as a LinkLoad, together with the measured load. Not thread-safe; the manager's lock
@@ -94,10 +94,8 @@ class PromisedLoad {
   std::vector<bool> is_stale_;                    // [page]
 };
 
-// What one granted tree puts on the channels of one published fabric: what it promises there, and
-// its busiest link. Found with the plan when it is granted, and from its record for every fabric
-// that is published afterwards and after a restart; both ways give the same.
-
+// What one granted tree puts on the channels of one published fabric. Found with the plan when it
+// is granted, and from its record for every fabric afterwards; both ways give the same.
 struct TreePromise {
   uint64_t fabric_version = 0;  // whose channels these are; 0: not found yet
   std::vector<ChannelPromise> channels;

@@ -1,12 +1,17 @@
 #include "daemon/manager/repair.h"
 
 #include <algorithm>
+#include <array>
 #include <future>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "daemon/base/log.h"
+#include "daemon/manager/tree_draft.h"
+#include "daemon/tree/contended_metrics.h"
+#include "daemon/tree/tree_metrics.h"
 
 namespace coppice {
 namespace {
@@ -16,10 +21,6 @@ constexpr size_t kMaxNamedTrees = 32;  // trees in one event; the rest is a numb
 // What another round may set right: something else reached the store first.
 bool IsOvertaken(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsFailedPrecondition(status) || absl::IsAborted(status);
-}
-
-std::string NameWithReason(const TreeRecord& record, absl::string_view reason) {
-  return absl::StrCat(record.id.value(), " (", reason, ")");
 }
 
 }  // namespace
@@ -121,7 +122,7 @@ void Repair::JudgeAll(Round& round) {
 Repair::Outcome Repair::Carry(const Round& round, RepairPlan& plan) {
   for (;;) {
     if (!Claim(round, plan)) return Outcome::kAgain;
-    const size_t changes = plan.revised.size() + plan.revoked.size();
+    const size_t changes = plan.changes.size();
     const absl::Status status = Commit(plan);
     if (status.ok()) return Outcome::kDone;
     // One of the trees was gone before. Fewer are left each time.
@@ -141,21 +142,13 @@ bool Repair::DropOvertaken(RepairPlan& plan) {
 
 // With the lock held.
 bool Repair::DropLocked(RepairPlan& plan) const {
-  const auto is_overtaken = [&](const auto& change) {
+  const size_t dropped = std::erase_if(plan.changes, [&](const RepairPlan::Change& change) {
     const GrantedTree& tree = *change.tree;
     return tree.record != change.before || tree.releasing || tree.job->ending ||
            tables_->trees.Find(change.before->id) != change.tree;
-  };
-  const auto drop = [&](auto& changes) {
-    const auto kept = std::remove_if(changes.begin(), changes.end(), is_overtaken);
-    const bool has_dropped = kept != changes.end();
-    changes.erase(kept, changes.end());
-    return has_dropped;
-  };
-  const bool has_dropped = drop(plan.revised);
-  if (!drop(plan.revoked) && !has_dropped) return false;
-  plan.claims = ClaimsOf(plan);
-  return true;
+  });
+  if (dropped > 0) plan.claims = ClaimsOf(plan);
+  return dropped > 0;
 }
 
 bool Repair::Claim(const Round& round, RepairPlan& plan) {
@@ -167,9 +160,11 @@ bool Repair::Claim(const Round& round, RepairPlan& plan) {
 
 absl::Status Repair::Commit(const RepairPlan& plan) {
   ChangeTrees change;
-  for (const RepairPlan::Revised& revised : plan.revised) change.revised.push_back(revised.after);
-  for (const RepairPlan::Revoked& revoked : plan.revoked) {
-    if (!revoked.is_kept) change.revoked.emplace_back(revoked.before->id, revoked.before->job);
+  for (const RepairPlan::Change& planned : plan.changes) {
+    if (planned.after != nullptr) change.revised.push_back(planned.after);
+    if (planned.fate == Fate::kRevoked) {
+      change.revoked.emplace_back(planned.before->id, planned.before->job);
+    }
   }
   if (change.revised.empty() && change.revoked.empty()) return absl::OkStatus();
   std::promise<absl::Status> answer;
@@ -185,30 +180,31 @@ void Repair::OnCommitted(const RepairPlan& plan, const absl::Status& status) {
   std::lock_guard lock(tables_->mu);
   tables_->entries.Unclaim(plan.claims);
   if (!status.ok()) return;
-  for (const RepairPlan::Revised& revised : plan.revised) {
-    tables_->entries.Release(revised.before->id, revised.before->switches);
-  }
-  for (const RepairPlan::Revoked& revoked : plan.revoked) {
-    if (!revoked.is_kept) {
-      tables_->RemoveTree(*revoked.tree, TreeChangeKind::kRevoked, revoked.reason);
+  for (const RepairPlan::Change& change : plan.changes) {
+    if (change.after != nullptr) {
+      tables_->entries.Release(change.before->id, change.before->switches);
+    } else if (change.fate == Fate::kRevoked) {
+      tables_->RemoveTree(*change.tree, TreeChangeKind::kRevoked, change.reason);
     }
   }
-  for (const RepairPlan::Revised& revised : plan.revised) {
-    tables_->entries.Restore(revised.after->id, revised.after->switches);
-    tables_->ReviseTree(*revised.tree, revised.after, revised.promise, revised.route_kind,
-                        revised.reason);
+  for (const RepairPlan::Change& change : plan.changes) {
+    if (change.after == nullptr) continue;
+    tables_->entries.Restore(change.after->id, change.after->switches);
+    tables_->ReviseTree(*change.tree, change.after, change.promise, change.route_kind,
+                        change.reason);
+    if (change.fate != Fate::kReplanned) continue;
+    tables_->activity.Repaired();
     // Planned without the tables, it may be one that they lead over: the next round sees.
-    const bool is_routed = revised.route_kind == tables_->view->snapshot->routes->kind();
-    if (revised.is_replanned && !is_routed) tables_->stale_trees.push_back(revised.after->id);
-    if (revised.is_replanned) tables_->activity.Repaired();
+    const bool is_routed = change.route_kind == tables_->view->snapshot->routes->kind();
+    if (!is_routed) tables_->stale_trees.push_back(change.after->id);
   }
 }
 
 // With whatever was judged and is not kept.
 void Repair::EndPatience(const Round& round, const RepairPlan& plan) {
   absl::flat_hash_set<TreeId> kept;
-  for (const RepairPlan::Revoked& tree : plan.revoked) {
-    if (tree.is_kept) kept.insert(tree.before->id);
+  for (const RepairPlan::Change& change : plan.changes) {
+    if (change.fate == Fate::kKept) kept.insert(change.before->id);
   }
   if (round.all) {
     absl::erase_if(patience_, [&](const auto& tree) { return !kept.contains(tree.first); });
@@ -220,21 +216,24 @@ void Repair::EndPatience(const Round& round, const RepairPlan& plan) {
 }
 
 void Repair::Announce(const Round& round, const RepairPlan& plan) {
-  std::vector<std::string> repaired, rerouted, revoked, kept;
-  for (const RepairPlan::Revised& tree : plan.revised) {
-    (tree.is_replanned ? repaired : rerouted).push_back(NameWithReason(*tree.before, tree.reason));
-  }
-  for (const RepairPlan::Revoked& tree : plan.revoked) {
+  std::array<std::vector<std::string>, 4> trees;  // [Fate]
+  for (const RepairPlan::Change& change : plan.changes) {
     // That one is kept is told once.
-    if (tree.is_kept && std::exchange(patience_[tree.before->id].is_told, true)) continue;
-    (tree.is_kept ? kept : revoked).push_back(NameWithReason(*tree.before, tree.reason));
+    if (change.fate == Fate::kKept && std::exchange(patience_[change.before->id].is_told, true)) {
+      continue;
+    }
+    trees[static_cast<size_t>(change.fate)].push_back(
+        absl::StrCat(change.before->id.value(), " (", change.reason, ")"));
   }
-  AnnounceOne(round, "trees.repaired", "planned anew", repaired);
-  AnnounceOne(round, "trees.rerouted", "on other routes", rerouted);
-  AnnounceOne(round, "trees.revoked", "revoked", revoked);
-  AnnounceOne(round, "trees.broken",
-              "broken, and kept for a while: nodes that did not answer or routes may come back",
-              kept);
+  static constexpr std::pair<absl::string_view, absl::string_view> kEvents[] = {
+      {"trees.repaired", "planned anew"},
+      {"trees.rerouted", "on other routes"},
+      {"trees.revoked", "revoked"},
+      {"trees.broken",
+       "broken, and kept for a while: nodes that did not answer or routes may come back"}};
+  for (size_t i = 0; i < trees.size(); ++i) {
+    AnnounceOne(round, kEvents[i].first, kEvents[i].second, trees[i]);
+  }
 }
 
 void Repair::AnnounceOne(const Round& round, absl::string_view kind, absl::string_view what,
@@ -249,6 +248,92 @@ void Repair::AnnounceOne(const Round& round, absl::string_view kind, absl::strin
   if (trees.size() > kMaxNamedTrees) absl::StrAppend(&message, ", ...");
   spdlog::warn("{}", message);
   events_->Append(kind, "fabric", std::move(message));
+}
+
+void Repair::Replan() {
+  std::lock_guard running(running_);
+  Round round;
+  {
+    std::lock_guard lock(tables_->mu);
+    round.view = tables_->view;
+    round.profile = tables_->profile;
+  }
+  if (round.view == nullptr || !round.view->routes_settled) return;
+  const std::shared_ptr<const Routes>& routes = round.view->snapshot->routes;
+  if (looked_at_ == routes) return;
+  if (looking_at_ != routes) last_ = TreeId();
+  looking_at_ = routes;
+  const absl::Duration end = clock_->Monotonic() + kLongestReplanning;
+  std::vector<std::string> replanned;
+  bool is_done = true;
+  for (RepairCase& tree : Replannable(last_, *round.view)) {
+    if (clock_->Monotonic() >= end) {
+      is_done = false;
+      break;
+    }
+    last_ = tree.record->id;
+    if (auto words = Improve(round, std::move(tree))) replanned.push_back(*std::move(words));
+  }
+  if (is_done) {
+    looked_at_ = routes;
+  } else {
+    std::lock_guard lock(tables_->mu);
+    if (tables_->on_stale) tables_->on_stale();
+  }
+  AnnounceOne(round, "trees.replanned", "planned again for a gain", replanned);
+}
+
+std::vector<RepairCase> Repair::Replannable(TreeId after, const FabricView& view) const {
+  std::vector<RepairCase> cases;
+  const RouteKind kind = view.snapshot->routes->kind();
+  std::lock_guard lock(tables_->mu);
+  for (auto& tree : tables_->trees.List(nullptr, after, tables_->trees.size())) {
+    if (tree->record->revision <= 1 || tree->releasing || tree->job->ending) continue;
+    if (tree->route_kind.value_or(kind) != kind) continue;  // to be judged first
+    cases.push_back({tree, tree->record, tree->job, tree->route_kind, {}});
+  }
+  return cases;
+}
+
+std::optional<std::string> Repair::Improve(const Round& round, RepairCase tree) {
+  const std::optional<double> present_us = PresentUs(tree);
+  if (!present_us) return std::nullopt;
+  tree.standing.standing = Standing::kBroken;  // as a repair plans it: with its own entries free
+  absl::StatusOr<RepairPlan> plan =
+      PlanRepair(*tables_, round.view, *round.view->snapshot, *round.profile, {tree},
+                 [](TreeId) { return false; });
+  if (!plan.ok()) return std::nullopt;
+  RepairPlan::Change& change = plan->changes.front();
+  if (change.fate != Fate::kReplanned ||
+      change.route_kind != round.view->snapshot->routes->kind() ||
+      change.after->total_us * kWorthIt > *present_us) {
+    return std::nullopt;
+  }
+  change.reason = absl::StrFormat("planned again: %.2f us instead of %.2f", change.after->total_us,
+                                  *present_us);
+  std::string words = absl::StrCat(tree.record->id.value(), " (", change.reason, ")");
+  if (Carry(round, *plan) != Outcome::kDone) return std::nullopt;
+  return words;
+}
+
+std::optional<double> Repair::PresentUs(const RepairCase& tree) {
+  std::vector<SwitchCapacity> capacity;
+  const absl::StatusOr<PlanBasis> basis = TakeBasis(*tables_, *tree.job, capacity);
+  if (!basis.ok()) return std::nullopt;
+  const CostProfile& profile = *basis->profile;
+  const Snapshot predicting = ForPrediction(basis->snapshot, profile);
+  const AggregationTree placed = PlaceTree(*predicting.fabric, *tree.job->record, *tree.record);
+  for (const VertexIndex vertex : placed.vertices) {
+    if (vertex == kGoneVertex) return std::nullopt;
+  }
+  const absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(predicting, profile, placed);
+  if (!edges.ok()) return std::nullopt;
+  const auto& [operation, sizes] = static_cast<const CollectiveMix&>(tree.record->spec);
+  Prediction predicted = EvaluateMix(profile, placed, *edges, operation, sizes);
+  if (!AddContention(predicting, profile, placed, *edges, operation, sizes, predicted).ok()) {
+    return std::nullopt;
+  }
+  return predicted.total_us;
 }
 
 }  // namespace coppice

@@ -6,53 +6,81 @@
 //                                                   moved --> next revision, same tree
 //        all of these --claim entries--> one ChangeTrees, durable --> tables, watchers, events
 //
-// Invariants
-// - Trees that stand as they were are not touched.
-// - Entries move in one step: the store never counts a tree twice, and memory, which claims what is
-//   taken beyond what is left, never counts fewer than the store.
-// - What is written was right when it was claimed: trees that are on their way out by then stay out
-//   of it, so that releases never hold up the others; another sweep, or a grant that takes the last
-//   entry, means judging again.
-// - A grant that was on its way while a sweep took its link is judged as it enters the tables
-//   (Tables::stale_trees).
+//   tables settled on a fabric that was not looked at yet
+//     --> each tree that is not as it was granted: what it takes now against a fresh plan
+//     --> more than 5 % sooner: the fresh one is its next revision, else it stays
 //
-// A subnet manager takes a while to route around what is lost. Nobody waits for it: where its
-// tables lead over what is gone, trees are judged and planned over shortest paths of the links that
-// are left, and get the lengths of the new routes once there are any (repair_plan.h).
-//
-// A node that did not answer a sweep may only not have been seen: for a while (kPatience) a tree
-// that cannot be planned anew for want of what may be hidden is kept, and said to be broken; one
-// with a member that is gone for certain is not. That time begins with the verdict, not with what
-// is written: a store that fails, or others that are always quicker, keep nobody longer.
+// Entries move in one step: the store never counts a tree twice, and memory, which claims what is
+// taken beyond what is left, never counts fewer than the store. What is written was right when it
+// was claimed. A tree that may only have lost what is hidden is kept for kPatience from the verdict
+// on. Why, and what becomes of races: README.md.
 #ifndef COPPICE_DAEMON_MANAGER_REPAIR_H_
 #define COPPICE_DAEMON_MANAGER_REPAIR_H_
 
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/base/clock.h"
-#include "daemon/manager/event_log.h"
-#include "daemon/manager/repair_plan.h"
-#include "daemon/manager/store_calls.h"
+#include "absl/time/time.h"
+#include "daemon/fabric/routes.h"
+#include "daemon/manager/ledgers.h"
 #include "daemon/manager/tables.h"
-#include "daemon/manager/tree_standing.h"
+#include "daemon/manager/tree_record.h"
 
 namespace coppice {
 
+// A granted tree under judgement.
+struct RepairCase {
+  std::shared_ptr<GrantedTree> tree;         // its fields under the manager's lock only
+  std::shared_ptr<const TreeRecord> record;  // that is judged
+  std::shared_ptr<Job> job;
+  std::optional<RouteKind> route_kind;  // of the routes that its lengths are of; nullopt: not known
+  TreeStanding standing;
+};
+
+struct RepairPlan {
+  enum class Fate : uint8_t { kReplanned, kMoved, kRevoked, kKept };  // kKept: not revoked yet
+  struct Change {
+    Fate fate = Fate::kRevoked;
+    std::shared_ptr<GrantedTree> tree;
+    std::shared_ptr<const TreeRecord> before;
+    std::shared_ptr<const TreeRecord> after;  // the next revision; null: there is none
+    std::string reason;
+    TreePromise promise = {};  // of `after`, as is the next
+    RouteKind route_kind = RouteKind::kShortestPath;
+  };
+  std::vector<Change> changes;
+  std::vector<EntryLedger::Claim> claims;  // what is taken beyond what these trees hold
+};
+
+// What these changes take of each switch beyond what they leave there.
+std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan);
+
+// Plans every case that is not unchanged; `profile` is what the cases were judged by. Where the
+// subnet manager's routes still lead over what is gone a tree is planned over shortest paths of the
+// links that are left (`survivors`: the view's snapshot with these), which is said in its reason: a
+// repair waits for no routing. A tree that cannot be planned is revoked unless what it lacks may
+// only be hidden (some node did not answer the sweep, and no member is gone for certain) and, asked
+// then, `has_patience(tree)`. ABORTED: `view` is not published any more. As a rule one to three
+// plans of each broken tree; at most one more for each that is kept.
+absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<const FabricView>& view,
+                                      const Snapshot& survivors, const CostProfile& profile,
+                                      const std::vector<RepairCase>& cases,
+                                      const std::function<bool(TreeId)>& has_patience);
+
 // Thread-safe.
-class Repair {
+class Repair : private UseCase {
  public:
   // Rounds of one run: each failed one means that something else succeeded meanwhile.
   static constexpr int kMaxAttempts = 8;
   static constexpr absl::Duration kPatience = kUnseenPatience;
 
-  Repair(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables)
-      : calls_(calls), events_(events), clock_(clock), tables_(tables) {}
+  explicit Repair(const UseCase& with) : UseCase(with) {}
 
   // Judges all trees if the published fabric is another than the last time, else those that entered
   // late and, if `swept`, those that were kept; returns when the outcome is durable. False: some
@@ -62,9 +90,15 @@ class Repair {
   // From now until the first patience that is not at its end yet is; infinite: there is none.
   absl::Duration PatienceLeft();
 
- private:
-  friend class Replanning;  // has its plans carried out here
+  static constexpr double kWorthIt = 1.05;  // as soon, of the time that a tree takes now
+  // A run stops after so long, so that nothing that has broken meanwhile waits; the rest is next.
+  static constexpr absl::Duration kLongestReplanning = absl::Milliseconds(200);
+  // Plans again what was mended in haste, one tree after the other, so that none counts on entries
+  // that another has not left yet. Returns when what is worth it is durable. Nothing to do: O(1).
+  void Replan();
 
+ private:
+  using Fate = RepairPlan::Fate;
   enum class Outcome : uint8_t { kDone, kAgain, kFailed };
   // What one round judges, as of one instant.
   struct Round {
@@ -89,11 +123,12 @@ class Repair {
   void Announce(const Round& round, const RepairPlan& plan);
   void AnnounceOne(const Round& round, absl::string_view kind, absl::string_view what,
                    const std::vector<std::string>& trees);
-
-  StoreCalls* const calls_;
-  EventLog* const events_;
-  const Clock* const clock_;
-  Tables* const tables_;
+  // With higher ids than `after`, by id: those that are not as they were granted.
+  std::vector<RepairCase> Replannable(TreeId after, const FabricView& view) const;
+  // The words for it if the tree was planned again.
+  std::optional<std::string> Improve(const Round& round, RepairCase tree);
+  // What the tree takes on the basis of a plan for its job; nullopt: it cannot be told.
+  std::optional<double> PresentUs(const RepairCase& tree);
 
   std::mutex running_;  // one run at a time
   struct Patience {
@@ -106,6 +141,9 @@ class Repair {
   Snapshot survivors_;  // of the view under judgement, with shortest paths for routes
   absl::flat_hash_map<TreeId, Patience> patience_;  // of the trees that are kept
   bool swept_ = false;
+  std::shared_ptr<const Routes> looked_at_;  // the routes by which all trees were planned again
+  std::shared_ptr<const Routes> looking_at_;
+  TreeId last_;  // looked at by these
 };
 
 }  // namespace coppice

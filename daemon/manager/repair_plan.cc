@@ -1,8 +1,5 @@
-#include "daemon/manager/repair_plan.h"
-
+// PlanRepair: what becomes of the trees that a new fabric has broken or moved.
 #include <algorithm>
-#include <cstddef>
-#include <optional>
 #include <utility>
 
 #include "absl/container/btree_map.h"
@@ -10,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/promised_load.h"
+#include "daemon/manager/repair.h"
 #include "daemon/manager/tree_draft.h"
 
 namespace coppice {
@@ -83,18 +81,18 @@ class Planner {
 
   // Adds to `plan`. Each further pass knows of more trees that are kept, so there is a last one.
   absl::Status PlanAll(RepairPlan& plan) {
-    const auto first = static_cast<std::ptrdiff_t>(plan.revised.size());
     for (;;) {
       ASSIGN_OR_RETURN(const bool is_sound, PlanOnce(plan));
       if (is_sound) return absl::OkStatus();
-      plan.revised.erase(plan.revised.begin() + first, plan.revised.end());
-      plan.revoked.erase(std::remove_if(plan.revoked.begin(), plan.revoked.end(),
-                                        [](const auto& revoked) { return !revoked.is_kept; }),
-                         plan.revoked.end());
+      std::erase_if(plan.changes, [](const RepairPlan::Change& change) {
+        return change.fate == Fate::kReplanned || change.fate == Fate::kRevoked;
+      });
     }
   }
 
  private:
+  using Fate = RepairPlan::Fate;
+
   bool IsOpen(const RepairCase& broken) const {
     return broken.standing.standing == Standing::kBroken && !kept_.contains(broken.record->id);
   }
@@ -114,15 +112,15 @@ class Planner {
         return draft.status();
       }
       if (!draft.ok()) {
-        if (!GiveUp(broken, draft.status(), plan) || broken.record->switches.empty()) continue;
-        if (has_planned) is_sound = false;
+        const bool is_kept = GiveUp(broken, draft.status(), plan);
+        if (is_kept && has_planned && !broken.record->switches.empty()) is_sound = false;
         continue;
       }
       has_planned = true;
       moves_.Take(draft->record);
-      plan.revised.push_back(
-          {broken.tree, broken.record, NextRevision(*broken.record, std::move(draft->record)),
-           std::move(draft->promise), ReasonOf(broken, route_kind), route_kind, true});
+      plan.changes.push_back({Fate::kReplanned, broken.tree, broken.record,
+                              NextRevision(*broken.record, std::move(draft->record)),
+                              ReasonOf(broken, route_kind), std::move(draft->promise), route_kind});
     }
     return is_sound;
   }
@@ -134,8 +132,8 @@ class Planner {
       kept_.insert(broken.record->id);
       moves_.Take(*broken.record);
     }
-    plan.revoked.push_back({broken.tree, broken.record,
-                            absl::StrCat(broken.standing.lost, "; ", refusal.message()), is_kept});
+    plan.changes.push_back({is_kept ? Fate::kKept : Fate::kRevoked, broken.tree, broken.record,
+                            nullptr, absl::StrCat(broken.standing.lost, "; ", refusal.message())});
     return is_kept;
   }
 
@@ -189,11 +187,6 @@ class Planner {
   DraftScratch scratch_;
 };
 
-double DutyOf(const Tables& tables) {
-  std::lock_guard lock(tables.mu);
-  return tables.promised_duty;
-}
-
 // What stands on other routes, with what it promises there: one counter for all, without the lock.
 void AddMoved(const FabricView& view, const Snapshot& survivors, const CostProfile& profile,
               double duty, const std::vector<RepairCase>& cases, RepairPlan& plan) {
@@ -203,13 +196,14 @@ void AddMoved(const FabricView& view, const Snapshot& survivors, const CostProfi
     const std::shared_ptr<const TreeRecord>& moved = granted.standing.moved;
     const RouteKind route_kind = granted.standing.route_kind;
     const bool is_routed = route_kind == view.snapshot->routes->kind();
-    plan.revised.push_back({granted.tree, granted.record, moved,
-                            PromiseOfRecord(is_routed ? *view.snapshot : survivors, *view.link_ids,
-                                            profile, duty, *granted.job->record, *moved, counter),
-                            is_routed ? "routes moved"
-                                      : "routes broken; lengths are those of shortest paths until "
-                                        "the forwarding tables lead there again",
-                            route_kind, false});
+    plan.changes.push_back(
+        {RepairPlan::Fate::kMoved, granted.tree, granted.record, moved,
+         is_routed ? "routes moved"
+                   : "routes broken; lengths are those of shortest paths until the forwarding "
+                     "tables lead there again",
+         PromiseOfRecord(is_routed ? *view.snapshot : survivors, *view.link_ids, profile, duty,
+                         *granted.job->record, *moved, counter),
+         route_kind});
   }
 }
 
@@ -217,12 +211,9 @@ void AddMoved(const FabricView& view, const Snapshot& survivors, const CostProfi
 
 std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan) {
   Moves moves;
-  for (const RepairPlan::Revised& revised : plan.revised) {
-    moves.Leave(*revised.before);
-    moves.Take(*revised.after);
-  }
-  for (const RepairPlan::Revoked& revoked : plan.revoked) {
-    if (!revoked.is_kept) moves.Leave(*revoked.before);
+  for (const RepairPlan::Change& change : plan.changes) {
+    if (change.fate != RepairPlan::Fate::kKept) moves.Leave(*change.before);
+    if (change.after != nullptr) moves.Take(*change.after);
   }
   return moves.Claims();
 }
@@ -232,7 +223,12 @@ absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<cons
                                       const std::vector<RepairCase>& cases,
                                       const std::function<bool(TreeId)>& has_patience) {
   RepairPlan plan;
-  AddMoved(*view, survivors, profile, DutyOf(tables), cases, plan);
+  double duty = 0;
+  {
+    std::lock_guard lock(tables.mu);
+    duty = tables.promised_duty;
+  }
+  AddMoved(*view, survivors, profile, duty, cases, plan);
   RETURN_IF_ERROR(Planner(tables, view, survivors, cases, has_patience).PlanAll(plan));
   plan.claims = ClaimsOf(plan);
   return plan;

@@ -18,26 +18,56 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "daemon/base/clock.h"
 #include "daemon/fabric/fabric.h"
-#include "daemon/manager/activity.h"
 #include "daemon/manager/change_feed.h"
-#include "daemon/manager/entry_ledger.h"
+#include "daemon/manager/event_log.h"
 #include "daemon/manager/fabric_view.h"
-#include "daemon/manager/named_requests.h"
+#include "daemon/manager/ledgers.h"
 #include "daemon/manager/promised_load.h"
-#include "daemon/manager/quota_ledger.h"
 #include "daemon/manager/requests.h"
+#include "db/store.h"
 
 namespace coppice {
 
-// The jobs in memory: those that are active, by id, with what the manager must know of each beyond
-// its record. A job leaves the table when the store has ended it; from then on the store alone
-// knows it.
-//
+// What happened since the last look, in numbers: trees come and go thousands of times a second, and
+// the trees table is their record; one event each would only wear the disk. So grants, releases and
+// refusals are counted and written as a few events per period.
+// Not thread-safe; the manager's lock guards it.
+class Activity {
+ public:
+  void Granted(uint64_t trees = 1) { now_.granted += trees; }
+  void Released(uint64_t trees) { now_.released += trees; }
+  // A type II tree was refused because of these.
+  void Refused(absl::Span<const RefusedSwitch> switches);
+  // Have events of their own.
+  void Repaired() { ++now_.repaired; }
+  void Revoked() { ++now_.revoked; }
+
+  // The events of the period that ends at `now`, and starts the next: one "trees.changed", one
+  // "entries.exhausted" for each of the first switches that refused. Nothing happened: none.
+  std::vector<EventRecord> Take(absl::Time now);
+
+  const TreeTotals& totals() const { return now_; }
+
+ private:
+  // Most switches that one period names; the rest is a number.
+  static constexpr size_t kMaxSwitches = 32;
+  struct Refusals {
+    uint32_t entries_total = 0;
+    uint64_t count = 0;
+  };
+
+  TreeTotals now_;
+  TreeTotals before_;  // at the start of the period
+  absl::btree_map<Guid, Refusals> by_switch_;
+};
+
+// --- Active jobs ---
 // Job::trees and JobTable mirror the store: they change in the callbacks of mutations, which come
 // in the order in which the store applied them. `ending` and `trees_in_flight` run ahead of it.
-// Not thread-safe; the manager's lock guards table and jobs, except where a field says otherwise.
-
+// Not thread-safe; the manager's lock guards table and jobs.
 // A job's endpoints as indices of one snapshot.
 struct ResolvedEndpoints {
   static constexpr EndpointIndex kGone{0xffffffff};
@@ -121,9 +151,7 @@ class JobTable {
   Changes changes_;
 };
 
-// The granted trees, by id. Mirrors the store: changes in the callbacks of mutations only. Not
-// thread-safe; the manager's lock guards it.
-
+// --- Granted trees: as jobs ---
 struct GrantedTree {
   std::shared_ptr<const TreeRecord> record;
   std::shared_ptr<Job> job;
@@ -145,7 +173,6 @@ class TreeTable {
   // Up to `limit` trees with higher ids than `after`, ascending; of one job unless `job` is null.
   std::vector<std::shared_ptr<GrantedTree>> List(const Job* job, TreeId after, size_t limit) const;
 
-  TreeId last() const { return last_; }
   void set_last(TreeId id) { last_ = id; }
   TreeId TakeId() { return last_ = TreeId(last_.value() + 1); }
 
@@ -155,11 +182,6 @@ class TreeTable {
   absl::btree_map<TreeId, std::shared_ptr<GrantedTree>> trees_;
   TreeId last_;
 };
-
-// What every use case that needs a fabric answers before the first sweep.
-inline absl::Status NoFabricError() {
-  return absl::UnavailableError("no fabric is known yet: the first sweep has not ended; try again");
-}
 
 inline absl::Status NoSuchTree(TreeId id) {
   return absl::NotFoundError(
@@ -184,6 +206,17 @@ inline QuotaAmounts AmountsOf(const JobRecord& job) {
   return amounts;
 }
 
+struct Tables;
+
+// What every use case of the manager works with; all of it outlives them.
+struct UseCase {
+  StoreCalls* const calls_;
+  EventLog* const events_;
+  const Clock* const clock_;
+  Tables* const tables_;
+  const LiveOptions options_;
+};
+
 struct Tables {
   mutable std::mutex mu;  // std, not absl: ThreadSanitizer does not see through Debian's Abseil
   QuotaLedger quotas;     // locks for itself; asked under whatever lock decides on a grant
@@ -202,6 +235,11 @@ struct Tables {
   LinkUseCounter counter;           // FindPromise's, as large as the fabric
   std::shared_ptr<const Routes> shortest_paths;  // ShortestPathsOf's (tree_draft.h); may be null
 
+  // Takes the lock; null before the first sweep.
+  std::shared_ptr<const FabricView> Published() const {
+    std::lock_guard lock(mu);
+    return view;
+  }
   // A granted tree, whose entries are its own already, into all other tables. Every tree comes in
   // here and goes out by RemoveTree.
   //

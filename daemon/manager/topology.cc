@@ -9,8 +9,6 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/manager/event_kinds.h"
-#include "daemon/manager/inventory.h"
-#include "daemon/manager/sweep/fabric_events.h"
 
 namespace coppice {
 namespace {
@@ -67,18 +65,6 @@ bool HasBlackHole(const FabricView& view) {
 
 }  // namespace
 
-Topology::Topology(StoreCalls* calls, EventLog* events, SubnetPort* port, const Clock* clock,
-                   Tables* tables, LoadKeeper* load, std::vector<CapabilityRule> rules,
-                   uint64_t last_version)
-    : calls_(calls),
-      events_(events),
-      port_(port),
-      clock_(clock),
-      tables_(tables),
-      load_(load),
-      rules_(std::move(rules)),
-      last_version_(last_version) {}
-
 void Topology::FillMetadata(FabricView& view, const FabricView* old, const Fabric& fabric,
                             SweepResult& result) const {
   view.source = port_->Describe();
@@ -106,11 +92,7 @@ absl::StatusOr<Topology::Outcome> Topology::Sweep(bool in_haste, std::function<v
   if (const std::vector<bool> lost = LostLinks(*result.fabric, dropped_); !lost.empty()) {
     ASSIGN_OR_RETURN(result.fabric, WithoutLinks(*result.fabric, lost));
   }
-  View old;
-  {
-    std::lock_guard lock(tables_->mu);
-    old = tables_->view;
-  }
+  const View old = tables_->Published();
   Outcome outcome;
   outcome.are_tables_kept = result.are_tables_kept;
   outcome.fabric_changed = !old || !SameFabric(*old->snapshot->fabric, *result.fabric);
@@ -134,12 +116,7 @@ void Topology::TellChanges(const FabricView* old, const FabricView& now) {
 absl::Status Topology::SetRules(std::vector<CapabilityRule> rules) {
   std::lock_guard applying(rules_mu_);
   if (rules == rules_) return absl::OkStatus();
-  View view;
-  {
-    std::lock_guard lock(tables_->mu);
-    view = tables_->view;
-  }
-  if (view != nullptr) {
+  if (const View view = tables_->Published(); view != nullptr) {
     const Fabric& fabric = *view->snapshot->fabric;
     RETURN_IF_ERROR(calls_->store().Apply(PutCapabilities{ApplyRules(fabric, rules)}));
     ASSIGN_OR_RETURN(const std::vector<EntryUse> uses, calls_->store().Entries());
@@ -198,11 +175,7 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
 }
 
 absl::StatusOr<bool> Topology::DropLinks(absl::Span<const LinkChange> changes) {
-  View old;
-  {
-    std::lock_guard lock(tables_->mu);
-    old = tables_->view;
-  }
+  const View old = tables_->Published();
   if (old == nullptr) return false;
   const Fabric& before = *old->snapshot->fabric;
   const std::vector<bool> lost = LostLinks(before, changes);
@@ -239,11 +212,7 @@ absl::StatusOr<bool> Topology::DropLinks(absl::Span<const LinkChange> changes) {
 }
 
 absl::Status Topology::KeepDropped(const FabricView& before) {
-  View now;
-  {
-    std::lock_guard lock(tables_->mu);
-    now = tables_->view;
-  }
+  const View now = tables_->Published();
   return WriteInventory(&before, *now->snapshot->fabric, now->swept);
 }
 

@@ -19,33 +19,31 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "daemon/base/clock.h"
 #include "daemon/fabric/subnet_port.h"
-#include "daemon/manager/event_log.h"
 #include "daemon/manager/fabric_view.h"
 #include "daemon/manager/inventory.h"
 #include "daemon/manager/load/load_keeper.h"
 #include "daemon/manager/promised_load.h"
-#include "daemon/manager/store_calls.h"
-#include "daemon/manager/sweep/down_links.h"
 #include "daemon/manager/sweep/fabric_events.h"
 #include "daemon/manager/tables.h"
 
 namespace coppice {
 
 // One call at a time, but for SetRules.
-class Topology {
+class Topology : private UseCase {
  public:
   using View = std::shared_ptr<const FabricView>;
 
   // `last_version`: the highest that the store knows. All pointers outlive this.
-  Topology(StoreCalls* calls, EventLog* events, SubnetPort* port, const Clock* clock,
-           Tables* tables, LoadKeeper* load, std::vector<CapabilityRule> rules,
-           uint64_t last_version);
+  Topology(const UseCase& with, SubnetPort* port, LoadKeeper* load, uint64_t last_version)
+      : UseCase(with),
+        port_(port),
+        load_(load),
+        rules_(options_->capability_rules),
+        last_version_(last_version) {}
 
   struct Outcome {
     View view;  // never null
@@ -84,11 +82,7 @@ class Topology {
   // `uses` null: the switches, and what they can, are those of the view before.
   void Publish(const View& view, const std::vector<EntryUse>* uses, Promises& promises);
 
-  StoreCalls* const calls_;
-  EventLog* const events_;
   SubnetPort* const port_;
-  const Clock* const clock_;
-  Tables* const tables_;
   LoadKeeper* const load_;
   // Held while capabilities go to the store and into the tables; taken before the tables' lock.
   std::mutex rules_mu_;

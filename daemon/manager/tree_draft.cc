@@ -1,71 +1,18 @@
 #include "daemon/manager/tree_draft.h"
 
+#include <algorithm>
+#include <limits>
 #include <numeric>
-#include <optional>
-#include <string>
-#include <utility>
+#include <set>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/tree_record.h"
-#include "daemon/manager/tree_request.h"
+#include "daemon/tree/batch/batch.h"
 #include "daemon/tree/planner.h"
+#include "daemon/tree/tree.h"
 
 namespace coppice {
-absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
-                                    std::vector<SwitchCapacity>& capacity) {
-  PlanBasis basis;
-  {
-    std::lock_guard lock(tables.mu);
-    if (tables.view == nullptr) return NoFabricError();
-    basis.view = tables.view;
-    basis.snapshot.load = tables.load.CurrentFor(job.record->id);
-    basis.endpoints = job.resolved;
-    basis.profile = tables.profile;
-    basis.promised_duty = tables.promised_duty;
-    const absl::Span<const SwitchCapacity> free = tables.entries.capacity();
-    capacity.assign(free.begin(), free.end());
-  }
-  std::shared_ptr<const LinkLoad> load = std::move(basis.snapshot.load);
-  basis.snapshot = *basis.view->snapshot;
-  basis.snapshot.load = std::move(load);
-  const Fabric& fabric = *basis.snapshot.fabric;
-  if (basis.endpoints == nullptr || basis.endpoints->fabric_version != fabric.version()) {
-    basis.endpoints = ResolveAll(fabric, *job.record);
-    std::lock_guard lock(tables.mu);
-    job.resolved = basis.endpoints;
-  }
-  return basis;
-}
-
-bool AreTablesBehind(const PlanBasis& basis) {
-  return basis.snapshot.routes->kind() == RouteKind::kForwardingTables &&
-         !basis.view->routes_settled;
-}
-
-bool MayLackRoutes(const absl::Status& refusal) {
-  return absl::IsFailedPrecondition(refusal) || absl::IsNotFound(refusal);
-}
-
-PlanBasis OverLinks(Tables& tables, PlanBasis basis) {
-  basis.snapshot.routes = ShortestPathsOf(tables, basis.snapshot.fabric);
-  return basis;
-}
-
-std::shared_ptr<const Routes> ShortestPathsOf(Tables& tables,
-                                              const std::shared_ptr<const Fabric>& fabric) {
-  {
-    std::lock_guard lock(tables.mu);
-    const std::shared_ptr<const Routes>& kept = tables.shortest_paths;
-    if (kept != nullptr && &kept->fabric() == fabric.get()) return kept;
-  }
-  std::shared_ptr<const Routes> routes = Routes::ShortestPaths(fabric);
-  std::lock_guard lock(tables.mu);
-  tables.shortest_paths = routes;
-  return routes;
-}
-
 namespace {
 
 absl::Status FillMembers(const JobRecord& job, const ResolvedEndpoints& endpoints,
@@ -119,19 +66,302 @@ absl::Status WithFullSwitches(const Snapshot& snapshot, const CostProfile& profi
   return status;
 }
 
+constexpr size_t kMaxNamedRefusals = 3;  // refused communicators in the message of an error
+constexpr size_t kMaxSwitches = 16;      // full ones in its payload, which travels in a header
+
+class Drafter {
+ public:
+  Drafter(const PlanBasis& basis, const JobRecord& job, const CreateBatchArgs& args,
+          absl::Span<const SwitchCapacity> capacity, const BatchRoom& room, const BatchWatch& watch,
+          std::vector<RefusedSwitch>& full_switches)
+      : basis_(basis),
+        snapshot_(basis.snapshot),
+        job_(job),
+        args_(args),
+        capacity_(capacity),
+        room_(room),
+        watch_(watch),
+        full_switches_(full_switches) {
+    alike_.job = args.job;
+    static_cast<CollectiveMix&>(alike_) = args;
+    alike_.type = TreeType::kTypeII;
+    scratch_.request.operation = args.operation;
+    if (!args.sizes.empty()) scratch_.request.sizes = args.sizes;
+    draft_.view.communicators = static_cast<uint32_t>(args.communicators.size());
+    draft_.view.fabric_version = snapshot_.fabric->version();
+  }
+
+  absl::StatusOr<BatchDraft> Draft() {
+    RETURN_IF_ERROR(FindMembers());
+    ASSIGN_OR_RETURN(BatchPlan plan, Plan());
+    if (args_.compare) RETURN_IF_ERROR(Compare(plan.totals));
+    StayWithinRoom(plan);
+    draft_.view.most_packets = plan.totals.most_packets;
+    draft_.view.most_loaded = DescribeChannel(plan.totals.most_loaded);
+    for (uint32_t i = 0; i < batch_.size(); ++i) {
+      if (watch_.IsCancelled()) return BatchIsCancelled();
+      Tell(BatchWatch::Phase::kHangingRanks, i);
+      RETURN_IF_ERROR(Hang(i, plan.communicators[i]));
+    }
+    if (!draft_.view.refusals.empty() && !args_.largest_part) return RefuseAll();
+    std::sort(draft_.view.refusals.begin(), draft_.view.refusals.end(),
+              [](const auto& a, const auto& b) { return a.communicator < b.communicator; });
+    return std::move(draft_);
+  }
+
+ private:
+  void Tell(BatchWatch::Phase phase, uint32_t done) const {
+    if (watch_.progress) watch_.progress(phase, done, static_cast<uint32_t>(batch_.size()));
+  }
+
+  // Ranks become endpoints. Who has lost one is refused alone if that is allowed.
+  absl::Status FindMembers() {
+    for (uint32_t c = 0; c < args_.communicators.size(); ++c) {
+      BatchCommunicator communicator;
+      communicator.accepts_type1 = args_.accept_type1;
+      communicator.members.reserve(args_.communicators[c].size());
+      absl::Status status;
+      for (const uint32_t rank : args_.communicators[c]) {
+        communicator.members.push_back(basis_.endpoints->endpoints[rank]);
+        if (communicator.members.back() != ResolvedEndpoints::kGone) continue;
+        status = MemberIsGone(job_, rank);
+        break;
+      }
+      if (status.ok()) {
+        batch_.push_back(std::move(communicator));
+        numbers_.push_back(c);
+      } else if (args_.largest_part) {
+        draft_.view.refusals.push_back({c, std::string(status.message())});
+      } else {
+        return Annotate(status, absl::StrCat("communicator ", c));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  BatchOptions Options() const {
+    BatchOptions options;
+    options.goal = args_.goal;
+    return options;
+  }
+
+  absl::StatusOr<BatchPlan> Plan() const {
+    if (batch_.empty()) return BatchPlan();
+    const uint64_t size = batch_.size();
+    return PlanBatch(snapshot_, capacity_, batch_, Options(),
+                     [this, size](BatchPhase phase, uint64_t done, uint32_t total) {
+                       // Improvements count their own work: told as a share of the communicators.
+                       Tell(phase == BatchPhase::kImproving ? BatchWatch::Phase::kImproving
+                                                            : BatchWatch::Phase::kPlanning,
+                            static_cast<uint32_t>(total == 0 ? 0 : done * size / total));
+                     });
+  }
+
+  absl::Status Compare(const BatchTotals& totals) {
+    BatchComparison& comparison = draft_.view.comparison.emplace();
+    comparison.batch = InWords(totals);
+    if (batch_.empty()) return absl::OkStatus();
+    const auto one_by_one = [&](BaselineMethod method) {
+      return PlanOneByOne(snapshot_, capacity_, batch_, method, Options());
+    };
+    ASSIGN_OR_RETURN(const BatchTotals least, one_by_one(BaselineMethod::kMinimumCost));
+    ASSIGN_OR_RETURN(const BatchTotals unreduced, one_by_one(BaselineMethod::kUnreduced));
+    comparison.one_by_one = InWords(least);
+    comparison.unreduced = InWords(unreduced);
+    ASSIGN_OR_RETURN(comparison.bounds, BoundBatch(snapshot_, capacity_, batch_));
+    return absl::OkStatus();
+  }
+
+  BatchComparison::Totals InWords(const BatchTotals& totals) const {
+    return {totals, DescribeChannel(totals.most_loaded)};
+  }
+
+  // Takes trees from the plan, or all of a communicator (left_out_), that there is no room for.
+  void StayWithinRoom(BatchPlan& plan) {
+    left_out_.resize(batch_.size());
+    if (!args_.largest_part && !args_.accept_type1) return;
+    const auto entries_of = [&](uint32_t i) {
+      const CommunicatorResult& result = plan.communicators[i];
+      return result.tree ? static_cast<int64_t>(result.tree->serving.size())
+                         : std::numeric_limits<int64_t>::max();
+    };
+    std::vector<uint32_t> order(batch_.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return entries_of(a) < entries_of(b); });
+    int64_t trees = 0, ranks = 0, entries = 0;
+    for (const uint32_t i : order) {
+      CommunicatorResult& result = plan.communicators[i];
+      if (!result.tree && !args_.accept_type1) continue;
+      if (args_.largest_part && trees >= room_.left[Quota::kTrees]) {
+        left_out_[i] = room_.why_not(Quota::kTrees, trees + 1);
+        continue;
+      }
+      const auto members = static_cast<int64_t>(batch_[i].members.size());
+      if (args_.largest_part && members > room_.left[Quota::kTreeRanks] - ranks) {
+        left_out_[i] = room_.why_not(Quota::kTreeRanks, ranks + members);
+        continue;
+      }
+      if (result.tree && entries_of(i) > room_.left[Quota::kEntries] - entries) {
+        result.why_not = room_.why_not(Quota::kEntries, entries + entries_of(i));
+        result.tree.reset();
+        if (!args_.accept_type1) continue;
+      }
+      if (result.tree) entries += entries_of(i);
+      ranks += members;
+      ++trees;
+    }
+  }
+
+  std::string DescribeChannel(ChannelIndex channel) const {
+    if (channel == kNoChannel) return "";
+    const Fabric& fabric = *snapshot_.fabric;
+    return absl::StrCat(Describe(fabric, fabric.channel_from(channel)), " port ",
+                        fabric.channel_from_port(channel).value(), " to ",
+                        Describe(fabric, fabric.channel_to(channel)));
+  }
+
+  // The communicator's tree, or why it gets none.
+  absl::Status Hang(uint32_t i, const CommunicatorResult& result) {
+    if (!left_out_[i].empty()) return Refuse(i, left_out_[i]);
+    NoteFull(result);
+    if (!result.tree && !args_.accept_type1) return Refuse(i, result.why_not);
+    TreeRequest& request = scratch_.request;
+    request.members = batch_[i].members;
+    request.type = result.tree ? TreeType::kTypeII : TreeType::kTypeI;
+    absl::StatusOr<TreePlan> plan =
+        result.tree ? PlanOfBatchTree(snapshot_, *basis_.profile, capacity_, request, *result.tree)
+                    : PlanTree(snapshot_, *basis_.profile, capacity_, request);
+    if (!plan.ok()) {
+      if (result.tree) return plan.status();
+      return Refuse(
+          i, absl::StrCat(result.why_not, "; no type I tree either: ", plan.status().message()));
+    }
+    if (!result.tree) absl::StrAppend(&plan->reason, "; no type II tree: ", result.why_not);
+    alike_.ranks = args_.communicators[numbers_[i]];
+    ASSIGN_OR_RETURN(TreeDraft tree, DraftOfPlan(basis_, job_, alike_, *std::move(plan), scratch_));
+    tree.record.accepts_type1 = args_.accept_type1;
+    draft_.trees.push_back(std::move(tree));
+    draft_.view.trees.push_back({numbers_[i], {}});
+    return absl::OkStatus();
+  }
+
+  void NoteFull(const CommunicatorResult& result) {
+    for (const FullSwitch& full : result.full_switches) {
+      if (!full_.insert(full.index.value()).second) continue;
+      full_switches_.push_back(
+          {snapshot_.fabric->switch_info(full.index).guid, full.entries_total});
+    }
+  }
+
+  // Remembers it; an error if the members, not the entries, are what is wrong and all were
+  // demanded.
+  absl::Status Refuse(uint32_t i, std::string why_not) {
+    if (!args_.largest_part) {
+      const absl::Status reachable = FindMemberPlaces(snapshot_, batch_[i].members).status();
+      if (!reachable.ok()) return Annotate(reachable, absl::StrCat("communicator ", numbers_[i]));
+    }
+    draft_.view.refusals.push_back({numbers_[i], std::move(why_not)});
+    return absl::OkStatus();
+  }
+
+  absl::Status RefuseAll() const {
+    std::string message =
+        absl::StrCat(draft_.view.refusals.size(), " of ", args_.communicators.size(),
+                     " communicators get no tree, so none is granted");
+    for (size_t i = 0; i < draft_.view.refusals.size() && i < kMaxNamedRefusals; ++i) {
+      absl::StrAppend(&message, "; communicator ", draft_.view.refusals[i].communicator, ": ",
+                      draft_.view.refusals[i].why_not);
+    }
+    if (draft_.view.refusals.size() > kMaxNamedRefusals) {
+      absl::StrAppend(&message, "; and ", draft_.view.refusals.size() - kMaxNamedRefusals, " more");
+    }
+    absl::StrAppend(&message, args_.accept_type1 ? "" : "; accept type I trees for these,",
+                    args_.accept_type1 ? "; ask" : " ask",
+                    " for as many as fit, or release trees first");
+    absl::Status status = absl::ResourceExhaustedError(message);
+    std::string lines;
+    size_t named = 0;
+    for (const uint32_t s : full_) {
+      if (named++ == kMaxSwitches) break;
+      const SwitchInfo& info = snapshot_.fabric->switch_info(SwitchIndex(s));
+      absl::StrAppend(&lines, FullSwitchLine(info, capacity_[s]));
+    }
+    if (!lines.empty()) status.SetPayload(kFullSwitchesPayload, absl::Cord(lines));
+    return status;
+  }
+
+  const PlanBasis& basis_;
+  const Snapshot& snapshot_;
+  const JobRecord& job_;
+  const CreateBatchArgs& args_;
+  const absl::Span<const SwitchCapacity> capacity_;
+  const BatchRoom& room_;
+  const BatchWatch& watch_;
+  std::vector<RefusedSwitch>& full_switches_;
+
+  CreateTreeArgs alike_;  // what a request for one of the trees would be
+  DraftScratch scratch_;
+  std::vector<BatchCommunicator> batch_;  // those that can be planned
+  std::vector<uint32_t> numbers_;         // [position in batch_] communicator
+  std::vector<std::string> left_out_;  // [position in batch_] why there is no room; empty: there is
+  std::set<uint32_t> full_;            // switches
+  BatchDraft draft_;
+};
+
 }  // namespace
 
-std::unique_ptr<DraftScratch> ScratchPool::Take() {
-  std::lock_guard lock(mu_);
-  if (idle_.empty()) return std::make_unique<DraftScratch>();
-  std::unique_ptr<DraftScratch> scratch = std::move(idle_.back());
-  idle_.pop_back();
-  return scratch;
+absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
+                                    std::vector<SwitchCapacity>& capacity) {
+  PlanBasis basis;
+  {
+    std::lock_guard lock(tables.mu);
+    if (tables.view == nullptr) return NoFabricError();
+    basis.view = tables.view;
+    basis.snapshot.load = tables.load.CurrentFor(job.record->id);
+    basis.endpoints = job.resolved;
+    basis.profile = tables.profile;
+    basis.promised_duty = tables.promised_duty;
+    const absl::Span<const SwitchCapacity> free = tables.entries.capacity();
+    capacity.assign(free.begin(), free.end());
+  }
+  std::shared_ptr<const LinkLoad> load = std::move(basis.snapshot.load);
+  basis.snapshot = *basis.view->snapshot;
+  basis.snapshot.load = std::move(load);
+  const Fabric& fabric = *basis.snapshot.fabric;
+  if (basis.endpoints == nullptr || basis.endpoints->fabric_version != fabric.version()) {
+    basis.endpoints = ResolveAll(fabric, *job.record);
+    std::lock_guard lock(tables.mu);
+    job.resolved = basis.endpoints;
+  }
+  return basis;
 }
 
-void ScratchPool::Return(std::unique_ptr<DraftScratch> scratch) {
-  std::lock_guard lock(mu_);
-  idle_.push_back(std::move(scratch));
+bool AreTablesBehind(const PlanBasis& basis) {
+  return basis.snapshot.routes->kind() == RouteKind::kForwardingTables &&
+         !basis.view->routes_settled;
+}
+
+bool MayLackRoutes(const absl::Status& refusal) {
+  return absl::IsFailedPrecondition(refusal) || absl::IsNotFound(refusal);
+}
+
+PlanBasis OverLinks(Tables& tables, PlanBasis basis) {
+  basis.snapshot.routes = ShortestPathsOf(tables, basis.snapshot.fabric);
+  return basis;
+}
+
+std::shared_ptr<const Routes> ShortestPathsOf(Tables& tables,
+                                              const std::shared_ptr<const Fabric>& fabric) {
+  {
+    std::lock_guard lock(tables.mu);
+    const std::shared_ptr<const Routes>& kept = tables.shortest_paths;
+    if (kept != nullptr && &kept->fabric() == fabric.get()) return kept;
+  }
+  std::shared_ptr<const Routes> routes = Routes::ShortestPaths(fabric);
+  std::lock_guard lock(tables.mu);
+  tables.shortest_paths = routes;
+  return routes;
 }
 
 std::shared_ptr<const ResolvedEndpoints> ResolveAll(const Fabric& fabric, const JobRecord& job) {
@@ -194,6 +424,19 @@ absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& j
   FillFromPlan(snapshot, *basis.view->link_ids, uses, std::move(plan), record);
   draft.promise = PromiseOfPlan(snapshot, *basis.profile, basis.promised_duty, record, uses);
   return draft;
+}
+
+absl::Status BatchIsCancelled() {
+  return absl::CancelledError("batch: whoever asked has gone; nothing is granted");
+}
+
+absl::StatusOr<BatchDraft> DraftBatch(const PlanBasis& basis, const JobRecord& job,
+                                      const CreateBatchArgs& args,
+                                      absl::Span<const SwitchCapacity> capacity,
+                                      const BatchRoom& room, const BatchWatch& watch,
+                                      std::vector<RefusedSwitch>& full) {
+  full.clear();
+  return Drafter(basis, job, args, capacity, room, watch, full).Draft();
 }
 
 }  // namespace coppice

@@ -1,33 +1,29 @@
-// One attempt at a tree: from a request, a job's endpoints and a copy of the entries that were free
-// to a record that still has no id. Takes no lock and no entry: what it returns may be stale by the
-// time it returns, and the caller checks that.
+// One attempt at a tree, or at a batch of them: from a request, a job's endpoints and a copy of the
+// entries that were free to a record that still has no id. Takes no lock and no entry: what it
+// returns may be stale by the time it returns, and the caller checks that.
 #ifndef COPPICE_DAEMON_MANAGER_TREE_DRAFT_H_
 #define COPPICE_DAEMON_MANAGER_TREE_DRAFT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "daemon/manager/activity.h"
 #include "daemon/manager/fabric_view.h"
+#include "daemon/manager/ledgers.h"
 #include "daemon/manager/promised_load.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/tables.h"
-#include "daemon/manager/tree_record.h"
 #include "daemon/tree/tree_plan.h"
 
 namespace coppice {
 
-// What one attempt at a tree, or at many, plans on: everything as of one instant, so that a plan
-// that turns out to be stale is stale as a whole.
-
+// What one attempt plans on: everything as of one instant, so that a plan that turns out to be
+// stale is stale as a whole.
 struct PlanBasis {
   std::shared_ptr<const FabricView> view;              // none of the three is ever null
   Snapshot snapshot;                                   // the view's, with the load promised as well
@@ -60,36 +56,12 @@ inline constexpr absl::string_view kOverLinks =
     "; over shortest paths of the links that are there, as the forwarding tables do not lead there "
     "yet";
 
-// Memory that one attempt after another reuses, so that a request costs few allocations.
+// Memory that one attempt after another may reuse.
 struct DraftScratch {
   std::vector<SwitchCapacity> capacity;  // [switch] of the snapshot that is planned on
   TreeRequest request;
   std::vector<uint64_t> rank_marks;
   LinkUseCounter links;
-};
-
-// As many of them as requests were ever planned at once. Thread-safe.
-class ScratchPool {
- public:
-  class Loan {
-   public:
-    explicit Loan(ScratchPool& pool) : pool_(pool), scratch_(pool.Take()) {}
-    ~Loan() { pool_.Return(std::move(scratch_)); }
-    Loan(const Loan&) = delete;
-    Loan& operator=(const Loan&) = delete;
-    DraftScratch& operator*() const { return *scratch_; }
-
-   private:
-    ScratchPool& pool_;
-    std::unique_ptr<DraftScratch> scratch_;
-  };
-
- private:
-  std::unique_ptr<DraftScratch> Take();
-  void Return(std::unique_ptr<DraftScratch> scratch);
-
-  std::mutex mu_;
-  std::vector<std::unique_ptr<DraftScratch>> idle_;  // guarded by mu_
 };
 
 struct TreeDraft {
@@ -120,6 +92,35 @@ std::string FullSwitchLine(const SwitchInfo& info, const SwitchCapacity& capacit
 absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& job,
                                       const CreateTreeArgs& args, TreePlan plan,
                                       DraftScratch& scratch);
+
+// --- Batches: the same from lists of ranks ---
+// What the job's owner may still have. Where only a part is granted, or type I does as well, the
+// draft stays within; else all of it is drafted, and refused as a whole when it is taken.
+struct BatchRoom {
+  QuotaAmounts left;
+  // In words, why so many more are too many.
+  std::function<std::string(Quota quota, int64_t more)> why_not = {};
+};
+
+struct BatchDraft {
+  std::vector<TreeDraft> trees;  // by communicator
+  BatchView view;                // the answer, without views of the trees
+  BatchRoom room;                // that there was
+};
+
+// Type II for every communicator that can have it, type I where that is accepted; where there is
+// room for some only, trees of few entries come first, so that most communicators get one. Errors,
+// all of which name the communicator: FAILED_PRECONDITION (unless args.largest_part: a member is
+// not in the fabric, or two cannot reach each other); RESOURCE_EXHAUSTED (unless args.largest_part:
+// some do not fit; with kFullSwitchesPayload); CANCELLED (by watch.is_cancelled). `full` gets the
+// switches that kept a tree of type II away, also if the draft is an error.
+absl::StatusOr<BatchDraft> DraftBatch(const PlanBasis& basis, const JobRecord& job,
+                                      const CreateBatchArgs& args,
+                                      absl::Span<const SwitchCapacity> capacity,
+                                      const BatchRoom& room, const BatchWatch& watch,
+                                      std::vector<RefusedSwitch>& full);
+
+absl::Status BatchIsCancelled();
 
 }  // namespace coppice
 

@@ -24,7 +24,6 @@
 #include "daemon/manager/distances/distance_meter.h"
 #include "daemon/manager/distances/distance_store.h"
 #include "daemon/manager/manager.h"
-#include "daemon/manager/mapping/order_store.h"
 #include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/rpc/server.h"

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/quota_ledger.h"
+#include "daemon/manager/ledgers.h"
 #include "daemon/rpc/conversion/fabric_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/conversion/jobs_conversion.h"

@@ -15,7 +15,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "coppice/v1/agents.pb.h"
-#include "daemon/manager/distances/distance_listing.h"
 #include "daemon/manager/distances/distance_meter.h"
 #include "daemon/manager/distances/distance_store.h"
 #include "daemon/rpc/calls/service.h"

@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "coppice/v1/mapping.pb.h"
 #include "daemon/manager/mapping/memory_budget.h"
-#include "daemon/manager/mapping/order_store.h"
 #include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/rpc/calls/service.h"

@@ -7,7 +7,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/distances/measurement.h"
 

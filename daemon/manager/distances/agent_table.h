@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -26,7 +25,6 @@ namespace coppice {
 
 // What the daemon knows of a node's agent, asks of it and hears from it, as plain values: the seam
 // between who measures and the connections that carry it.
-
 // What an agent says of its node.
 struct AgentInfo {
   std::string host;         // as the fabric names it

@@ -1,19 +1,15 @@
 #include "daemon/manager/distances/distance_meter.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <chrono>
 #include <iterator>
+#include <random>
 #include <set>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/distances/agent_table.h"
-#include "daemon/manager/distances/distance_listing.h"
+#include "daemon/manager/distances/distance_store.h"
 #include "proto/text/node_list.h"
 
 namespace coppice {
@@ -21,7 +17,6 @@ namespace {
 
 // How soon a cancellation is seen while a round waits.
 constexpr absl::Duration kAskEvery = absl::Milliseconds(200);
-constexpr absl::Duration kLongestWait = absl::Hours(24);
 constexpr size_t kMaxNamedHosts = 5;  // hosts in a message
 constexpr size_t kMaxWords = 300;     // characters of an agent's
 // Tasks that a connection remembers, so that an answer that comes late is told from a made-up one.
@@ -33,24 +28,14 @@ absl::Status ShuttingDown() {
 
 // Nobody can guess it, so that nobody else on the network measures with an agent.
 std::string NewToken() {
-  std::string bytes(16, '\0');
-  size_t have = 0;
-  while (have < bytes.size()) {
-    const ssize_t got = getrandom(bytes.data() + have, bytes.size() - have, 0);
-    if (got > 0) have += static_cast<size_t>(got);
-  }
-  return absl::BytesToHexString(bytes);
+  std::random_device random;
+  std::string token;
+  for (int i = 0; i < 4; ++i) absl::StrAppend(&token, absl::Hex(random(), absl::kZeroPad8));
+  return token;
 }
 
 // What an agent says, for people.
 std::string Shown(const std::string& words) { return absl::CHexEscape(words.substr(0, kMaxWords)); }
-
-std::string Some(const std::vector<std::string>& hosts) {
-  const size_t named = std::min(hosts.size(), kMaxNamedHosts);
-  std::string text = absl::StrJoin(hosts.begin(), hosts.begin() + named, ", ");
-  if (named < hosts.size()) absl::StrAppend(&text, " and ", hosts.size() - named, " more");
-  return text;
-}
 
 }  // namespace
 
@@ -92,10 +77,7 @@ absl::StatusOr<DistanceMeter::Connected> DistanceMeter::Connect(AgentInfo info, 
                                                                 AgentIdentity identity) {
   RETURN_IF_ERROR(CheckAgentInfo(info));
   const std::shared_ptr<const FabricView> view = manager_->fabric();
-  if (view == nullptr) {
-    return absl::UnavailableError(
-        "no fabric is known yet: the first sweep has not ended; try again");
-  }
+  if (view == nullptr) return NoFabricError();
   ASSIGN_OR_RETURN(info.host, HostOfAgent(*view->snapshot->fabric, info));
   if (absl::Status own = CheckHostIsOf(*view->snapshot->fabric, identity, info.host); !own.ok()) {
     Actor actor;
@@ -224,9 +206,12 @@ absl::StatusOr<std::vector<std::string>> DistanceMeter::Participants(
   if (hosts.size() < 2) {
     std::string why = absl::StrCat("of ", wanted.size(), " hosts ", hosts.size(),
                                    " can be measured, which takes two");
-    if (!without.empty()) absl::StrAppend(&why, "; without an agent: ", Some(without));
-    if (!deaf.empty()) absl::StrAppend(&why, "; with one that takes no part: ", Some(deaf));
-    if (!verbless.empty()) absl::StrAppend(&why, "; without verbs: ", Some(verbless));
+    if (!without.empty())
+      absl::StrAppend(&why, "; without an agent: ", FirstOf(without, kMaxNamedHosts));
+    if (!deaf.empty())
+      absl::StrAppend(&why, "; with one that takes no part: ", FirstOf(deaf, kMaxNamedHosts));
+    if (!verbless.empty())
+      absl::StrAppend(&why, "; without verbs: ", FirstOf(verbless, kMaxNamedHosts));
     return absl::FailedPreconditionError(absl::StrCat(why, "; start coppice-agent on them"));
   }
   for (const std::string& host : without) failures.push_back(host + ": it has no agent");
@@ -243,17 +228,15 @@ absl::Status DistanceMeter::CheckFree(const std::vector<std::string>& hosts) con
                           std::back_inserter(busy));
   }
   if (busy.empty()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("another measurement holds ", Some(busy),
+  return absl::ResourceExhaustedError(absl::StrCat("another measurement holds ",
+                                                   FirstOf(busy, kMaxNamedHosts),
                                                    "; wait for its end, or leave them out"));
 }
 
 absl::Status DistanceMeter::Measure(const MeasureArgs& args, MeasureWatch watch) {
   RETURN_IF_ERROR(CheckMeasureArgs(args));
   const std::shared_ptr<const FabricView> view = manager_->fabric();
-  if (view == nullptr) {
-    return absl::UnavailableError(
-        "no fabric is known yet: the first sweep has not ended; try again");
-  }
+  if (view == nullptr) return NoFabricError();
   std::vector<std::string> hosts, failures;
   {
     std::lock_guard lock(mutex_);

@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -40,8 +39,6 @@ class DistanceMeter final {
   DistanceMeter(Manager* manager, DistanceStore* distance_store, const Clock* clock)
       : manager_(manager), distance_store_(distance_store), clock_(clock) {}
   ~DistanceMeter();
-  DistanceMeter(const DistanceMeter&) = delete;
-  DistanceMeter& operator=(const DistanceMeter&) = delete;
 
   // The timer that ends pairs that nobody answers. Both idempotent. Stop joins, ends measurements
   // with UNAVAILABLE and refuses new ones.

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <random>
 #include <set>
-#include <string>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -150,6 +148,11 @@ class Sampler {
   PairRounds rounds_;
 };
 
+absl::Status CheckNumber(const char* name, uint32_t value, uint32_t most) {
+  if (value >= 1 && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, ": ", value, "; give 1 to ", most));
+}
+
 }  // namespace
 
 PairRounds CompleteRounds(uint32_t n) {
@@ -169,15 +172,6 @@ PairRounds CompleteRounds(uint32_t n) {
 PairRounds SampledRounds(const NodeLevels& nodes, const SampleOptions& options) {
   return Sampler(nodes, options.seed).Run(options.rounds_per_level);
 }
-
-namespace {
-
-absl::Status CheckNumber(const char* name, uint32_t value, uint32_t most) {
-  if (value >= 1 && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(name, ": ", value, "; give 1 to ", most));
-}
-
-}  // namespace
 
 absl::Status CheckMeasureArgs(const MeasureArgs& args) {
   RETURN_IF_ERROR(CheckNumber("complete_up_to", args.complete_up_to, MeasureArgs::kMaxComplete));

@@ -10,10 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "daemon/manager/distances/distance_store.h"
+#include "db/store.h"
 
 namespace coppice {
 
@@ -35,7 +34,8 @@ namespace coppice {
 // rounds to itself, each a maximal matching of pairs of just that level; nodes that no level paired
 // have a partner of any level in the end.
 
-using NodePair = std::pair<uint32_t, uint32_t>;  // the lower number first
+using HostPair = std::pair<std::string, std::string>;  // in order, as bytes
+using NodePair = std::pair<uint32_t, uint32_t>;        // the lower number first
 using PairRounds = std::vector<std::vector<NodePair>>;
 
 // Every pair of nodes 0..n-1 once. None for n < 2. O(n^2).

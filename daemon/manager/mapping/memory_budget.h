@@ -7,7 +7,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -21,28 +20,20 @@ class MemoryBudget final {
   class Share {
    public:
     Share() = default;
-    Share(Share&& other) noexcept
-        : budget_(std::exchange(other.budget_, nullptr)), bytes_(other.bytes_) {}
-    Share& operator=(Share&& other) noexcept {
-      std::swap(budget_, other.budget_);
-      std::swap(bytes_, other.bytes_);
-      return *this;
-    }
-    ~Share() {
-      if (budget_ != nullptr) budget_->GiveBack(bytes_);
-    }
     // Gives back what is beyond `bytes`.
     void ShrinkTo(size_t bytes) {
-      if (budget_ == nullptr || bytes >= bytes_) return;
-      budget_->GiveBack(bytes_ - bytes);
-      bytes_ = bytes;
+      if (budget_ == nullptr || bytes >= budget_.get_deleter().bytes) return;
+      budget_->GiveBack(std::exchange(budget_.get_deleter().bytes, bytes) - bytes);
     }
 
    private:
     friend class MemoryBudget;
-    Share(MemoryBudget* budget, size_t bytes) : budget_(budget), bytes_(bytes) {}
-    MemoryBudget* budget_ = nullptr;
-    size_t bytes_ = 0;
+    struct Return {
+      size_t bytes;
+      void operator()(MemoryBudget* budget) const { budget->GiveBack(bytes); }
+    };
+    Share(MemoryBudget* budget, size_t bytes) : budget_(budget, Return{bytes}) {}
+    std::unique_ptr<MemoryBudget, Return> budget_;
   };
 
   explicit MemoryBudget(size_t bytes) : bytes_(bytes) {}

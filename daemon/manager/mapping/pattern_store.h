@@ -1,11 +1,8 @@
-// Patterns that are kept by the name of their application, so that its next run is mapped by what
-// the last one did.
+// What is kept of mappings: patterns by the name of their application, so that its next run is
+// mapped by what the last one did, and orders of jobs' ranks that somebody found elsewhere.
 //
-// Names are their owners': who asks for a name gets his own pattern, else an administrator's, never
-// a stranger's unless he says whose ("ada:lammps/melt").
-//
-//   Put: encoded --> parts of 256 KiB, one mutation each, so that grants go on between them
-//                --> PutPattern, which makes the whole visible in one durable step
+// Names of patterns are their owners': who asks for a name gets his own pattern, else an
+// administrator's, never a stranger's unless he says whose ("ada:lammps/melt").
 #ifndef COPPICE_DAEMON_MANAGER_MAPPING_PATTERN_STORE_H_
 #define COPPICE_DAEMON_MANAGER_MAPPING_PATTERN_STORE_H_
 
@@ -18,15 +15,15 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/any_invocable.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/base/clock.h"
-#include "daemon/manager/deed_log.h"
+#include "daemon/manager/ledgers.h"
+#include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/memory_budget.h"
-#include "daemon/manager/quota_ledger.h"
+#include "daemon/manager/store_calls.h"
+#include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/mapping/pattern.h"
 #include "db/store.h"
 
@@ -109,6 +106,41 @@ class PatternStore final {
 // 1 to 128 letters, digits and . _ - + / @; between slashes there is something, which is neither .
 // nor .. and does not begin with -. INVALID_ARGUMENT names the text.
 absl::Status CheckPatternName(absl::string_view name);
+
+// Orders of jobs' ranks that somebody found elsewhere, such as coppice-search on the job's nodes:
+// kept in the store until the job ends, for the launcher. One for each job, the latest wins.
+//
+// Remembers nothing itself: what a killed daemon had answered, the next one has. Knows neither gRPC
+// nor SQLite.
+// Thread-safe. Put and Get may block for the store: not for gRPC's threads. Status codes:
+// proto/coppice/v1/mapping.proto.
+class OrderStore final {
+ public:
+  static constexpr size_t kMaxNoteBytes = 1024;
+  // Of all orders: 64 jobs of 2^20 ranks, some 512 MiB of text in the database.
+  static constexpr int64_t kMaxPositions = int64_t{1} << 26;
+
+  // All outlive it.
+  OrderStore(Store* store, Manager* manager, const Clock* clock)
+      : store_(store), manager_(manager), clock_(clock) {}
+
+  // Whether the caller may change the job that the order is for.
+  using MayChange = std::function<absl::Status(const JobRecord&)>;
+  // Durable when it returns.
+  absl::StatusOr<OrderRecord> Put(JobId job, std::vector<uint32_t> positions, std::string note,
+                                  const MayChange& may_change);
+  // DATA_LOSS also: what the store gives back is no order of this job's ranks.
+  absl::StatusOr<OrderRecord> Get(JobId job);
+  // The order as a launcher reads it, by the hosts that the job's ports are on now.
+  absl::StatusOr<std::string> LaunchTextOf(const OrderRecord& order, LaunchFormat format);
+
+ private:
+  absl::StatusOr<JobView> ActiveJob(JobId job);
+
+  Store* const store_;
+  Manager* const manager_;
+  const Clock* const clock_;
+};
 
 }  // namespace coppice
 

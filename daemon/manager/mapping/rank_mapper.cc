@@ -2,17 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/distances/measured_places.h"
+#include "daemon/manager/distances/distance_store.h"
 #include "daemon/mapping/algorithm.h"
-#include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search_bytes.h"
 #include "proto/text/node_list.h"
 
@@ -216,12 +213,7 @@ absl::StatusOr<std::vector<EndpointIndex>> RankMapper::EndpointsOf(const Mapping
     return endpoints;
   }
   ASSIGN_OR_RETURN(const JobView job, manager_->GetJob(task.job));
-  if (job.record->state != JobState::kActive) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("job ", task.job.value(),
-                     job.record->state == JobState::kEnded ? " has ended" : "'s lease has expired",
-                     "; register a new job"));
-  }
+  RETURN_IF_ERROR(CheckActive(*job.record));
   for (size_t rank = 0; rank < job.record->endpoints.size(); ++rank) {
     const Guid guid = job.record->endpoints[rank];
     const std::optional<EndpointIndex> endpoint = fabric.FindEndpoint(guid);
@@ -235,28 +227,28 @@ absl::StatusOr<std::vector<EndpointIndex>> RankMapper::EndpointsOf(const Mapping
   return endpoints;
 }
 
-absl::StatusOr<const MappingTask*> RankMapper::WithoutLists(
-    const MappingTask& task, std::optional<MappingTask>& expanded) const {
+absl::StatusOr<RankMapper::Question> RankMapper::Ask(
+    const MappingTask& given, absl::string_view algorithm,
+    absl::Span<const std::pair<std::string, double>> parameters) {
   const std::shared_ptr<const FabricView> view = manager_->fabric();
-  const bool has_lists = std::any_of(task.hosts.begin(), task.hosts.end(),
-                                     [](const std::string& h) { return LooksLikeNodeList(h); });
-  if (!has_lists || view == nullptr) return &task;  // without a fabric Ask refuses
-  ASSIGN_OR_RETURN(
-      std::vector<std::string> hosts,
-      ExpandEndpointNames(*view->snapshot->fabric, task.hosts, kMaxListedNodes, "hosts"));
-  expanded = task;
-  expanded->hosts = std::move(hosts);
-  return &*expanded;
-}
-
-absl::StatusOr<RankMapper::Question> RankMapper::Ask(const MappingTask& task) {
-  const std::shared_ptr<const FabricView> view = manager_->fabric();
-  if (view == nullptr) {
-    return absl::UnavailableError(
-        "no fabric is known yet: the first sweep has not ended; try again");
-  }
+  if (view == nullptr) return NoFabricError();
+  const Fabric& fabric = *view->snapshot->fabric;
   Question question;
-  question.fabric_version = view->snapshot->fabric->version();
+  question.task = given;
+  MappingTask& task = question.task;
+  if (std::any_of(task.hosts.begin(), task.hosts.end(),
+                  [](const std::string& h) { return LooksLikeNodeList(h); })) {
+    ASSIGN_OR_RETURN(task.hosts, ExpandEndpointNames(fabric, task.hosts, kMaxListedNodes, "hosts"));
+  }
+  SeatCounts seats = SeatsOn(task.hosts, task.ranks_per_host);
+  if (task.job.value() != 0) {
+    ASSIGN_OR_RETURN(const JobView job, manager_->GetJob(task.job));
+    seats = SeatsOf(*job.record);
+  }
+  ASSIGN_OR_RETURN(question.room, memory_.Take(BytesNeeded(task, seats, *view->snapshot, algorithm,
+                                                           parameters, options_.threads),
+                                               "this search"));
+  question.fabric_version = fabric.version();
   if (task.fabric_version != 0 && task.fabric_version != question.fabric_version) {
     return absl::AbortedError(absl::StrCat("the fabric is at version ", question.fabric_version,
                                            ", not at ", task.fabric_version,
@@ -270,13 +262,12 @@ absl::StatusOr<RankMapper::Question> RankMapper::Ask(const MappingTask& task) {
   problem.traffic = task.traffic;
   problem.use_load = !task.ignore_load;
   problem.objective = ObjectiveOf(task);
-  ASSIGN_OR_RETURN(const std::vector<EndpointIndex> endpoints,
-                   EndpointsOf(task, *snapshot->fabric));
-  ASSIGN_OR_RETURN(problem.places,
-                   Places::OfEndpoints(*snapshot->fabric, endpoints,
-                                       task.job.value() == 0 ? task.ranks_per_host : 1));
-  const absl::Status measured = Measured(task, question);
-  RETURN_IF_ERROR(absl::IsNotFound(measured) ? GoOverLinks(task, question) : measured);
+  ASSIGN_OR_RETURN(const std::vector<EndpointIndex> endpoints, EndpointsOf(task, fabric));
+  ASSIGN_OR_RETURN(
+      problem.places,
+      Places::OfEndpoints(fabric, endpoints, task.job.value() == 0 ? task.ranks_per_host : 1));
+  const absl::Status measured = Measured(question);
+  RETURN_IF_ERROR(absl::IsNotFound(measured) ? GoOverLinks(question) : measured);
   return question;
 }
 
@@ -300,21 +291,21 @@ absl::StatusOr<std::shared_ptr<const PlaceDistances>> RankMapper::DistancesOf(
   return MeasuredDistances(places, *problem.snapshot, *measured_, MeanMessage(*task.pattern));
 }
 
-absl::Status RankMapper::Measured(const MappingTask& task, Question& question) const {
+absl::Status RankMapper::Measured(Question& question) const {
   MappingProblem& problem = question.problem;
-  ASSIGN_OR_RETURN(problem.distances, DistancesOf(task, problem));
+  ASSIGN_OR_RETURN(problem.distances, DistancesOf(question.task, problem));
   RETURN_IF_ERROR(CheckProblem(problem));
   ASSIGN_OR_RETURN(question.before, Measure(problem, problem.present()));
   return absl::OkStatus();
 }
 
-absl::Status RankMapper::GoOverLinks(const MappingTask& task, Question& question) const {
+absl::Status RankMapper::GoOverLinks(Question& question) const {
   // A subnet manager takes seconds to route around a change; the links are there all the same.
   auto snapshot = std::make_shared<Snapshot>(*question.problem.snapshot);
   snapshot->routes = Routes::ShortestPaths(snapshot->fabric);
   question.problem.snapshot = std::move(snapshot);
   question.over_links = true;
-  return Measured(task, question);
+  return Measured(question);
 }
 
 absl::Status RankMapper::CheckMoved(const Question& question) const {
@@ -322,21 +313,6 @@ absl::Status RankMapper::CheckMoved(const Question& question) const {
   if (now == question.fabric_version) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat("the fabric moved from version ", question.fabric_version,
                                          " to ", now, " during the search; call again"));
-}
-
-absl::StatusOr<MemoryBudget::Share> RankMapper::TakeMemory(
-    const MappingTask& task, absl::string_view algorithm,
-    absl::Span<const std::pair<std::string, double>> parameters) {
-  const std::shared_ptr<const FabricView> view = manager_->fabric();
-  if (view == nullptr) return MemoryBudget::Share();  // Ask refuses
-  SeatCounts seats = SeatsOn(task.hosts, task.ranks_per_host);
-  if (task.job.value() != 0) {
-    ASSIGN_OR_RETURN(const JobView job, manager_->GetJob(task.job));
-    seats = SeatsOf(*job.record);
-  }
-  return memory_.Take(
-      BytesNeeded(task, seats, *view->snapshot, algorithm, parameters, options_.threads),
-      "this search");
 }
 
 absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const MapWatch& watch) {
@@ -350,11 +326,7 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
   }
   ASSIGN_OR_RETURN(const MappingAlgorithm* const algorithm,
                    FindMappingAlgorithm(args.algorithm.empty() ? kAutoAlgorithm : args.algorithm));
-  std::optional<MappingTask> expanded;
-  ASSIGN_OR_RETURN(const MappingTask* const task, WithoutLists(args.task, expanded));
-  ASSIGN_OR_RETURN(const MemoryBudget::Share share,
-                   TakeMemory(*task, algorithm->name, args.parameters));
-  ASSIGN_OR_RETURN(Question question, Ask(*task));
+  ASSIGN_OR_RETURN(Question question, Ask(args.task, algorithm->name, args.parameters));
   const MappingProblem& problem = question.problem;
   Pace pace(*clock_, budget, problem, question.before, watch);
   AlgorithmOptions options;
@@ -368,7 +340,7 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
   absl::StatusOr<MappingAnswer> found = search();
   if (absl::IsNotFound(found.status()) && !question.over_links) {
     // Between two places that the present order does not join.
-    RETURN_IF_ERROR(GoOverLinks(*task, question));
+    RETURN_IF_ERROR(GoOverLinks(question));
     pace.BeginAgain();
     found = search();
   }
@@ -395,14 +367,10 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
   return view;
 }
 
-absl::StatusOr<EvaluationView> RankMapper::Evaluate(const MappingTask& given,
+absl::StatusOr<EvaluationView> RankMapper::Evaluate(const MappingTask& task,
                                                     const std::vector<uint32_t>& positions,
                                                     std::optional<LaunchFormat> emit) {
-  std::optional<MappingTask> expanded;
-  ASSIGN_OR_RETURN(const MappingTask* const asked, WithoutLists(given, expanded));
-  const MappingTask& task = *asked;
-  ASSIGN_OR_RETURN(const MemoryBudget::Share share, TakeMemory(task, "", {}));
-  ASSIGN_OR_RETURN(const Question question, Ask(task));
+  ASSIGN_OR_RETURN(const Question question, Ask(task, "", {}));
   const MappingProblem& problem = question.problem;
   ASSIGN_OR_RETURN(const Mapping mapping,
                    MappingOf(*problem.places, problem.rank_count(), positions));
@@ -421,12 +389,8 @@ absl::StatusOr<EvaluationView> RankMapper::Evaluate(const MappingTask& given,
   return result;
 }
 
-absl::StatusOr<ProblemView> RankMapper::Problem(const MappingTask& given) {
-  std::optional<MappingTask> expanded;
-  ASSIGN_OR_RETURN(const MappingTask* const asked, WithoutLists(given, expanded));
-  const MappingTask& task = *asked;
-  ASSIGN_OR_RETURN(const MemoryBudget::Share share, TakeMemory(task, "", {}));
-  ASSIGN_OR_RETURN(const Question question, Ask(task));
+absl::StatusOr<ProblemView> RankMapper::Problem(const MappingTask& task) {
+  ASSIGN_OR_RETURN(const Question question, Ask(task, "", {}));
   const MappingProblem& problem = question.problem;
   const size_t places = std::min(problem.places->count(), PlainProblem::kMaxSlots);
   ASSIGN_OR_RETURN(

@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -130,27 +129,24 @@ class RankMapper final {
  private:
   // What a task is on one view of the fabric.
   struct Question {
+    MappingTask task;          // with the hosts that lists of them stand for
+    MemoryBudget::Share room;  // for the search
     MappingProblem problem;
     uint64_t fabric_version = 0;
     MappingMeasures before;
     bool over_links = false;  // the tables do not lead there; shortest paths instead
   };
-  // The task, or `expanded`, where lists of hosts are the hosts that they stand for.
-  absl::StatusOr<const MappingTask*> WithoutLists(const MappingTask& task,
-                                                  std::optional<MappingTask>& expanded) const;
-  absl::StatusOr<Question> Ask(const MappingTask& task);
+  // For a search by `algorithm`; empty: for measures alone.
+  absl::StatusOr<Question> Ask(const MappingTask& given, absl::string_view algorithm,
+                               absl::Span<const std::pair<std::string, double>> parameters);
   // From places and routes to distances and the present order's measures. NOT_FOUND: no route.
-  absl::Status Measured(const MappingTask& task, Question& question) const;
+  absl::Status Measured(Question& question) const;
   // The same over shortest paths of the links that are there, as long as tables lead elsewhere.
-  absl::Status GoOverLinks(const MappingTask& task, Question& question) const;
+  absl::Status GoOverLinks(Question& question) const;
   absl::StatusOr<std::shared_ptr<const PlaceDistances>> DistancesOf(
       const MappingTask& task, const MappingProblem& problem) const;
   absl::StatusOr<std::vector<EndpointIndex>> EndpointsOf(const MappingTask& task,
                                                          const Fabric& fabric);
-  // For a search by `algorithm`; empty: for measures alone.
-  absl::StatusOr<MemoryBudget::Share> TakeMemory(
-      const MappingTask& task, absl::string_view algorithm,
-      absl::Span<const std::pair<std::string, double>> parameters);
   absl::Status CheckMoved(const Question& question) const;
 
   Manager* const manager_;

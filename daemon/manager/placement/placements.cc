@@ -1,13 +1,10 @@
 #include "daemon/manager/placement/placements.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/placement/placement_view.h"
-#include "proto/text/node_list.h"
 
 namespace coppice {
 namespace {
@@ -15,21 +12,10 @@ namespace {
 // How long a placement whose end could not be written waits for the next try.
 constexpr absl::Duration kReleaseRetry = absl::Seconds(1);
 
-std::string ObjectOf(PlacementId id) { return absl::StrCat("placement:", id.value()); }
+// [PlacementState]
+constexpr const char* kWords[] = {"over", "held", "started", "released", "expired"};
 
-const char* WordOf(PlacementState state) {
-  switch (state) {
-    case PlacementState::kHeld:
-      return "held";
-    case PlacementState::kStarted:
-      return "started";
-    case PlacementState::kReleased:
-      return "released";
-    case PlacementState::kExpired:
-      return "expired";
-  }
-  return "over";
-}
+std::string ObjectOf(PlacementId id) { return absl::StrCat("placement:", id.value()); }
 
 QuotaAccount AccountOf(const PlacementRecord& record) {
   return {record.owner, record.by_administrator};
@@ -43,25 +29,10 @@ QuotaAmounts AmountsOf(const PlacementRecord& record) {
 
 PlacementView ViewOfRecord(std::shared_ptr<const PlacementRecord> record) {
   const RecordedMeasures recorded = ParseMeasures(record->measures);
-  PlacementView view;
-  view.record = std::move(record);
-  view.measures = recorded.measures;
-  view.is_optimal = recorded.is_optimal;
-  return view;
+  return {std::move(record), recorded.measures, recorded.is_optimal, absl::ZeroDuration(), ""};
 }
 
 }  // namespace
-
-Placements::Placements(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables,
-                       LiveOptions options, Jobs* jobs, std::function<void()> on_deadline)
-    : calls_(calls),
-      events_(events),
-      clock_(clock),
-      tables_(tables),
-      options_(std::move(options)),
-      jobs_(jobs),
-      on_deadline_(std::move(on_deadline)),
-      keeper_(tables) {}
 
 void Placements::Restore(std::vector<PlacementRecord> placements, PlacementId last) {
   const absl::Duration now = clock_->Monotonic();
@@ -179,8 +150,9 @@ absl::StatusOr<PlacementView> Placements::Renew(PlacementId id) {
     }
   }
   ASSIGN_OR_RETURN(const PlacementRecord record, FromStore(id));
-  return absl::FailedPreconditionError(absl::StrCat(
-      "placement ", id.value(), " is over: ", WordOf(record.state), "; make a new one"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("placement ", id.value(),
+                   " is over: ", kWords[static_cast<size_t>(record.state)], "; make a new one"));
 }
 
 // Of one that is not in memory: it is over, or the store has what it reported as failed.
@@ -279,13 +251,7 @@ void Placements::OnEnded(PlacementId id, PlacementState state, const std::string
     spdlog::warn("placement {} could not be ended: {}", id.value(), status.ToString());
     on_deadline_();
   }
-  for (Callback<PlacementId>& done : waiters) {
-    if (ended) {
-      done(id);
-    } else {
-      done(status);
-    }
-  }
+  AnswerAll(std::move(waiters), ended ? absl::StatusOr<PlacementId>(id) : status);
 }
 
 Placements::Numbers Placements::numbers() const {

@@ -5,22 +5,16 @@
 //              |         ^    |              |                |
 //            error       |  error      taken meanwhile,     failed: nodes given back, error
 //                        |              or a job has them, or another fabric
-//                        +---------------+  (kMaxAttempts, then ABORTED)
+//                        +---------------+  (kMaxAttempts, then ABORTED; after kFreeAttempts in a
+//                        turn)
 //
-// After kFreeAttempts it plans in a turn of its own (node_holds.h): other placements' plans
-// wait to take nodes until it has taken its, so that only jobs and the fabric can still forestall
-// it, however long it plans and however many others are asked for.
-//
-//                Create                   Start: StartPlacement durable
-//   (none) --PutPlacements durable--> held --------------------------> started, the job has the
-//   nodes
-//                                     ^ |  Release, or term over
-//                    store failed ----+ +--EndPlacement durable--> released | expired
+//   (none) --Create--> held --StartPlacement durable--> started, the job has the nodes
+//                      ^ |  Release, or term over
+//     store failed ----+ +--EndPlacement durable--> released | expired
 //
 // Nodes are taken in memory before the store hears of them and given back after it has answered, so
-// that two plans never reckon with the same node; the store refuses what would still be held twice.
-// A lock of its own: nothing of a tree waits for it. It is never held while the tables' lock or the
-// keeper's is taken.
+// that two plans never reckon with the same node. The lock is never held while the tables' lock or
+// the keeper's is taken.
 #ifndef COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENTS_H_
 #define COPPICE_DAEMON_MANAGER_PLACEMENT_PLACEMENTS_H_
 
@@ -35,16 +29,10 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/base/clock.h"
-#include "daemon/manager/event_log.h"
 #include "daemon/manager/jobs.h"
-#include "daemon/manager/named_requests.h"
 #include "daemon/manager/options.h"
-#include "daemon/manager/placement/node_holds.h"
 #include "daemon/manager/placement/placement_snapshot.h"
-#include "daemon/manager/placement/placement_task.h"
 #include "daemon/manager/placement/placement_view.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/store_calls.h"
@@ -53,7 +41,7 @@
 namespace coppice {
 
 // Thread-safe. Status codes: proto/coppice/v1/placements.proto. Callbacks as Manager's.
-class Placements final {
+class Placements final : private UseCase {
  public:
   template <class T>
   using Callback = coppice::Callback<T>;
@@ -64,9 +52,9 @@ class Placements final {
   static constexpr size_t kMaxAtOnce = 1000;         // requests in one call
   static constexpr size_t kMaxDistanceNodes = 2048;  // of GetNodeDistances
 
-  // All pointers outlive this. `on_deadline` as Jobs has it.
-  Placements(StoreCalls* calls, EventLog* events, const Clock* clock, Tables* tables,
-             LiveOptions options, Jobs* jobs, std::function<void()> on_deadline);
+  // `on_deadline` as Jobs has it.
+  Placements(const UseCase& with, Jobs* jobs, std::function<void()> on_deadline)
+      : UseCase(with), jobs_(jobs), on_deadline_(std::move(on_deadline)), keeper_(tables_) {}
 
   // Enters the placements of an earlier run; their terms start now.
   void Restore(std::vector<PlacementRecord> placements, PlacementId last);
@@ -111,15 +99,14 @@ class Placements final {
     std::vector<Callback<JobView>> start_waiters;
     std::vector<Callback<PlacementId>> end_waiters;
   };
-  // Requests of one call on their way: named, counted, and planned.
-  struct Draft {
-    std::vector<CreatePlacementArgs> requests;
-    std::vector<uint64_t> fingerprints;
-    std::vector<std::shared_ptr<PlacementRecord>> records;
-    std::vector<NodeHolds::Wish> wishes;
-    Views views;
-    bool is_batch = false;
+  // One request of a call on its way: named, counted, and planned.
+  struct Wanted {
+    CreatePlacementArgs args;
+    std::shared_ptr<PlacementRecord> record = nullptr;
+    NodeHolds::Wish wish = {};
+    PlacementView view = {};
   };
+  using Draft = std::vector<Wanted>;
 
   // placement_creation.cc
   absl::Status CheckArgs(const Draft& draft) const;
@@ -128,22 +115,23 @@ class Placements final {
   bool Begin(const Draft& draft, Callback<Views>& done);
   absl::Status CheckRoom(const Draft& draft) const;  // with mu_ held
   absl::StatusOr<PlacementPlan> PlanOne(const PlacementSnapshot& placing, const PlacementTask& task,
-                                        CallBudget& budget,
-                                        const PlacementCancelled& is_cancelled) const;
+                                        CallBudget& budget) const;
+  PlacementRecord RecordOf(const CreatePlacementArgs& args) const;  // before it is planned
+  // Each beside those before it. Of advice a refusal is in the view.
   absl::Status PlanAll(PlacementSnapshot& placing, Draft& draft, CallBudget& budget,
-                       const PlacementCancelled& is_cancelled) const;
+                       bool is_advice) const;
   absl::Status PlanAndTake(Draft& draft, const PlacementCancelled& is_cancelled);
+  // False: what was planned on is gone.
+  absl::StatusOr<bool> PlanAndTakeOnce(Draft& draft, CallBudget& budget, bool has_turn);
   bool TryTake(const PlacementSnapshot& placing, Draft& draft);
   // Of the nodes of all of them.
   static QuotaAmounts NodesOf(const Draft& draft);
-  absl::Status PlanAndTakeOnce(Draft& draft, const PlacementCancelled& is_cancelled,
-                               CallBudget& budget, bool has_turn, bool& is_taken);
-  void OnCreated(const std::shared_ptr<Draft>& draft, absl::Status status, Callback<Views> done);
+  void OnCreated(Draft& draft, absl::Status status, Callback<Views> done);
   void UndoWritten(const Draft& draft);
   void Fail(const Draft& draft, const absl::Status& status, Callback<Views> done);
   absl::StatusOr<PlacementSnapshot> TakeSnapshot();
 
-  // placement_task.cc
+  // placement_view.cc
   absl::StatusOr<JobRecord> JobOf(const PlacementRecord& placement, const StartPlacementArgs& args);
   void OnStarted(PlacementId id, const std::string& by, absl::StatusOr<JobView> job);
   void AnswerStarted(PlacementId id, Callback<JobView> done);
@@ -161,11 +149,6 @@ class Placements final {
   void Requeue(Held& held, absl::Duration deadline);
   void CountOwner(const std::string& owner, int change);
 
-  StoreCalls* const calls_;
-  EventLog* const events_;
-  const Clock* const clock_;
-  Tables* const tables_;
-  const LiveOptions options_;
   Jobs* const jobs_;
   const std::function<void()> on_deadline_;
   PlacementSnapshotKeeper keeper_;

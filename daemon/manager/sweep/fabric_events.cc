@@ -1,11 +1,9 @@
 #include "daemon/manager/sweep/fabric_events.h"
 
 #include <algorithm>
-#include <map>
+#include <iterator>
 #include <set>
-#include <string>
 #include <tuple>
-#include <utility>
 
 #include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -28,17 +26,15 @@ struct Node {
   bool is_behind = false;  // of what cannot be seen: it is not silent, but behind what is
 };
 
-Node SwitchNode(const SwitchInfo& info) {
-  return {true, absl::StrCat("switch:", ToString(info.guid)),
-          absl::StrCat("switch ", ToString(info.guid), " \"", info.description, "\"")};
-}
-
-Node AdapterNode(Guid guid, absl::string_view host) {
-  std::string object =
-      host.empty() ? absl::StrCat("node:", ToString(guid)) : absl::StrCat("host:", host);
-  std::string name = absl::StrCat("adapter ", ToString(guid));
-  if (!host.empty()) absl::StrAppend(&name, " of host ", host);
-  return {false, std::move(object), std::move(name)};
+// `name`: the description of a switch, the host of an adapter or empty.
+Node NamedNode(bool is_switch, Guid guid, absl::string_view name) {
+  const std::string number = ToString(guid);
+  if (is_switch) {
+    return {true, absl::StrCat("switch:", number),
+            absl::StrCat("switch ", number, " \"", name, "\"")};
+  }
+  if (name.empty()) return {false, absl::StrCat("node:", number), absl::StrCat("adapter ", number)};
+  return {false, absl::StrCat("host:", name), absl::StrCat("adapter ", number, " of host ", name)};
 }
 
 using Nodes = absl::btree_map<Guid, Node>;
@@ -47,23 +43,15 @@ Nodes NodesOf(const Fabric& fabric) {
   Nodes nodes;
   for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
     const SwitchInfo& info = fabric.switch_info(SwitchIndex(s));
-    nodes.emplace(info.guid, SwitchNode(info));
+    nodes.emplace(info.guid, NamedNode(true, info.guid, info.description));
   }
   for (uint32_t a = 0; a < fabric.adapter_count(); ++a) {
     const AdapterInfo& info = fabric.adapter(AdapterIndex(a));
     const bool has_host = info.host.value() < fabric.host_count();
-    nodes.emplace(info.guid, AdapterNode(info.guid, has_host ? fabric.host_name(info.host)
-                                                             : absl::string_view()));
+    const absl::string_view host = has_host ? fabric.host_name(info.host) : absl::string_view();
+    nodes.emplace(info.guid, NamedNode(false, info.guid, host));
   }
   return nodes;
-}
-
-Node NamedNode(bool is_switch, Guid guid, const std::string& name) {
-  if (!is_switch) return AdapterNode(guid, name);
-  SwitchInfo info;
-  info.guid = guid;
-  info.description = name;
-  return SwitchNode(info);
 }
 
 // Nodes that are silent or hidden behind these, as far as their GUIDs are known, each once.
@@ -80,14 +68,6 @@ Nodes UnreachableOf(const Unseen& unseen) {
     nodes.emplace(guid, std::move(node));
   }
   return nodes;
-}
-
-bool IsThere(const Fabric& fabric, Guid guid, bool is_switch) {
-  if (is_switch) return fabric.FindSwitch(guid).has_value();
-  for (uint32_t port = 1; port < 255; ++port) {
-    if (fabric.FindEndpoint(guid, PortNum(static_cast<uint8_t>(port)))) return true;
-  }
-  return false;
 }
 
 // By its ends; both views name them alike.
@@ -163,7 +143,7 @@ class Difference {
     const Fabric& fabric = *now.snapshot->fabric;
     for (const auto& [guid, node] : was_unreachable_) {
       if (is_unreachable_.contains(guid)) continue;
-      if (IsThere(fabric, guid, node.is_switch)) {
+      if (FindNode(fabric, guid)) {
         AddNode("reachable", node, node.is_behind ? "is seen again" : "answers again");
       } else {
         AddNode("gone", node,
@@ -257,17 +237,6 @@ class Difference {
   std::map<std::string, std::vector<EventRecord>> by_kind_;
 };
 
-}  // namespace
-
-std::vector<EventRecord> FabricEvents(const FabricView* before, const FabricView& now,
-                                      absl::Time when) {
-  Difference difference(when);
-  difference.Compare(before, now);
-  return difference.Take();
-}
-
-namespace {
-
 bool IsLoss(absl::string_view kind) {
   return absl::EndsWith(kind, ".down") || absl::EndsWith(kind, ".gone") ||
          absl::EndsWith(kind, ".unreachable");
@@ -280,7 +249,33 @@ bool IsChange(absl::string_view kind) {
 
 absl::string_view FamilyOf(absl::string_view kind) { return kind.substr(0, kind.find('.')); }
 
+using PortKey = std::pair<Guid, uint8_t>;
+
+PortKey KeyOf(const DownLink::End& end) { return {end.node, end.port}; }
+
+absl::flat_hash_set<PortKey> CabledPorts(const Fabric& fabric) {
+  absl::flat_hash_set<PortKey> ports;
+  ports.reserve(2 * fabric.link_count());
+  for (uint32_t l = 0; l < fabric.link_count(); ++l) {
+    const LinkInfo& info = fabric.link(LinkIndex(l));
+    ports.emplace(NodeGuid(fabric, info.a), info.a_port.value());
+    ports.emplace(NodeGuid(fabric, info.b), info.b_port.value());
+  }
+  return ports;
+}
+
+DownLink::End EndOf(const Fabric& fabric, VertexIndex node, PortNum port) {
+  return {NodeGuid(fabric, node), port.value(), NodeName(fabric, node), fabric.IsSwitch(node)};
+}
+
 }  // namespace
+
+std::vector<EventRecord> FabricEvents(const FabricView* before, const FabricView& now,
+                                      absl::Time when) {
+  Difference difference(when);
+  difference.Compare(before, now);
+  return difference.Take();
+}
 
 std::vector<EventRecord> FlapFilter::Pass(std::vector<EventRecord> events, absl::Duration now) {
   std::vector<EventRecord> told;
@@ -370,6 +365,39 @@ bool CableDamper::IsWorthASweep(absl::Span<const LinkChange> changes, absl::Dura
 
 void CableDamper::ReadAll() {
   for (auto& [place, end] : ends_) end.state = State::kAsRead;
+}
+
+void DownLinks::Compare(const Fabric& before, const Fabric& now, absl::Time when) {
+  const absl::flat_hash_set<PortKey> cabled = CabledPorts(now);
+  std::vector<DownLink> lost;
+  for (uint32_t l = 0; l < before.link_count(); ++l) {
+    const LinkInfo& info = before.link(LinkIndex(l));
+    const PortKey a = {NodeGuid(before, info.a), info.a_port.value()};
+    const PortKey b = {NodeGuid(before, info.b), info.b_port.value()};
+    if (cabled.contains(a) || cabled.contains(b)) continue;
+    DownLink link{{EndOf(before, info.a, info.a_port), EndOf(before, info.b, info.b_port)},
+                  ToString(info.rate),
+                  when};
+    if (b < a) std::swap(link.ends[0], link.ends[1]);
+    lost.push_back(std::move(link));
+  }
+  std::lock_guard lock(mu_);
+  std::erase_if(links_, [&](const DownLink& link) {
+    return cabled.contains(KeyOf(link.ends[0])) || cabled.contains(KeyOf(link.ends[1]));
+  });
+  const size_t room = kMax - std::min(kMax, links_.size());
+  lost.resize(std::min(lost.size(), room));
+  links_.insert(links_.end(), std::make_move_iterator(lost.begin()),
+                std::make_move_iterator(lost.end()));
+  std::sort(links_.begin(), links_.end(), [](const DownLink& a, const DownLink& b) {
+    return std::tuple(KeyOf(a.ends[0]), KeyOf(a.ends[1])) <
+           std::tuple(KeyOf(b.ends[0]), KeyOf(b.ends[1]));
+  });
+}
+
+std::vector<DownLink> DownLinks::All() const {
+  std::lock_guard lock(mu_);
+  return links_;
 }
 
 }  // namespace coppice

@@ -1,4 +1,5 @@
-// What one sweep saw differently from the one before, as events. Kinds and objects:
+// What one sweep saw differently from the one before, as events, and what of that is told and read
+// anew. Kinds and objects:
 //
 //   link.down, link.up, link.rate                     link:GUID/PORT-GUID/PORT  (lower end first)
 //   switch.gone, .new, .unreachable, .reachable       switch:GUID
@@ -6,23 +7,21 @@
 //   sm.lost, sm.found, sm.changed, lids.changed       fabric
 //
 // GUIDs are node GUIDs. A node that did not answer is unreachable, not gone, and so is what was to
-// be seen through it only (unseen.h); each of their links is down all the same. They are gone when
-// somebody who answers has nothing there, and are not new when they come back.
-//
-// Bounded: of a kind that more than kMaxOfAKind have, one event with object "fabric" gives the
-// number and the first few. A function of values.
+// be seen through it only (inventory.h); each of their links is down all the same.
 #ifndef COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
 #define COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "daemon/fabric/fabric.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/manager/fabric_view.h"
 #include "db/store.h"
@@ -43,9 +42,7 @@ std::vector<EventRecord> FabricEvents(const FabricView* before, const FabricView
 //   |<------ within 30 s ------>|
 //
 // The same for nodes and switches that go and come, or fall silent and answer again. However much
-// befalls an object in one sweep counts once. One that is steady but down is a warning. Knows
-// objects and kinds, nothing of a fabric.
-
+// befalls an object in one sweep counts once. One that is steady but down is a warning.
 // Not thread-safe. `now` is monotonic.
 class FlapFilter {
  public:
@@ -78,9 +75,7 @@ class FlapFilter {
 //   |<- within 30 s ->|
 //
 // Lost links are taken out of the fabric without a full sweep; it is only the way back in that
-// waits. The same numbers as events'. Values only.
-
-// Not thread-safe. `now` is monotonic.
+// waits. The same numbers as events'. Not thread-safe. `now` is monotonic.
 class CableDamper {
  public:
   static constexpr absl::Duration kRest = absl::Seconds(10);
@@ -99,6 +94,23 @@ class CableDamper {
   static void Move(End& end, State state, absl::Duration now);
 
   std::map<std::pair<Guid, PortNum>, End> ends_;
+};
+
+// Links that were up since the daemon's start and are not any more: what an administrator has to
+// look at. One leaves the list when it is up again, or when either of its ports has another cable.
+// Thread-safe.
+class DownLinks final {
+ public:
+  static constexpr size_t kMax = 1024;  // that are kept; the newest go when there are more
+
+  // One fabric came after another at `when`. O(links log links).
+  void Compare(const Fabric& before, const Fabric& now, absl::Time when);
+  // By ends.
+  std::vector<DownLink> All() const;
+
+ private:
+  mutable std::mutex mu_;
+  std::vector<DownLink> links_;  // by ends; guarded by mu_
 };
 
 }  // namespace coppice

@@ -6,34 +6,31 @@
 //              members, repair
 //   counters:  read, hand on
 //
-// Says of each how it went; when they run: schedule.h, on which thread: sweeper.h. One call at a
+// Lost members: after each full sweep every active job's ports are looked up in the published
+// fabric. What has gone is in the job's lost ranks, and told in an event; so is what has come back.
+// The job itself lives on: it ends by its owner or its lease.
+//
+// Says of each how it went; when they run, and on which thread: sweeper.h. One call at a
 // time.
 #ifndef COPPICE_DAEMON_MANAGER_SWEEP_ROUNDS_H_
 #define COPPICE_DAEMON_MANAGER_SWEEP_ROUNDS_H_
 
-#include <functional>
-
-#include "daemon/base/clock.h"
 #include "daemon/fabric/subnet_port.h"
-#include "daemon/manager/event_log.h"
+#include "daemon/manager/load/load_keeper.h"
 #include "daemon/manager/repair.h"
-#include "daemon/manager/replanning.h"
 #include "daemon/manager/sweep/fabric_events.h"
-#include "daemon/manager/sweep/lost_members.h"
 #include "daemon/manager/sweep/sweeper.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/topology.h"
 
 namespace coppice {
 
-class Rounds {
+class Rounds : private UseCase {
  public:
-  // Takes what one counter sweep read.
-  using OnCounters = std::function<absl::Status(CounterSweep)>;
-
-  // The pointers outlive this. `on_counters` may be null: nobody wants them.
-  Rounds(SubnetPort* port, Tables* tables, Topology* topology, LostMembers* members, Repair* repair,
-         Replanning* replanning, EventLog* events, const Clock* clock, OnCounters on_counters);
+  // The pointers outlive this.
+  Rounds(const UseCase& with, SubnetPort* port, Topology* topology, Repair* repair,
+         LoadKeeper* load)
+      : UseCase(with), port_(port), topology_(topology), repair_(repair), load_(load) {}
 
   // For Sweeper.
   Sweeper::Duties Duties();
@@ -46,22 +43,21 @@ class Rounds {
   bool LookAhead(absl::Duration light_period);
   // The light sweep, and what must be done about it at once. False: trees are left broken.
   absl::StatusOr<LightSweepResult> Look(bool& is_mended);
-  std::shared_ptr<const FabricView> Published() const;
+  // Looks at all jobs; `before` is the view before the published one and may be null: it gives the
+  // hosts that are gone their names. A port that may only be hidden by a node that does not answer
+  // is lost after kUnseenPatience: returns the time until the first is; infinite: there is none.
+  // O(ranks of all jobs).
+  absl::Duration UpdateMembers(const FabricView* before);
   bool Mend();
   Sweeper::OtherSweep Light();
   Sweeper::OtherSweep Counters(absl::Duration light_period);
-  void Fails(SweepKind kind, const absl::Status& status);
-  void Recovers(SweepKind kind);
+  void Tell(SweepKind kind, const absl::Status& status);
 
   SubnetPort* const port_;
-  Tables* const tables_;
   Topology* const topology_;
-  LostMembers* const members_;
   Repair* const repair_;
-  Replanning* const replanning_;
-  EventLog* const events_;
-  const Clock* const clock_;
-  const OnCounters on_counters_;
+  LoadKeeper* const load_;
+  UnreadWatch unread_;
   CableDamper damper_;
   absl::Duration last_look_;
   bool has_failed_look_ = false;

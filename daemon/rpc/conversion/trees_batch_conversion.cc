@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/tree_request.h"
+#include "daemon/manager/requests.h"
 #include "daemon/rpc/conversion/identifiers.h"
 
 namespace coppice {

@@ -1,6 +1,6 @@
-#include "daemon/manager/activity.h"
-
 #include <gtest/gtest.h>
+
+#include "daemon/manager/tables.h"
 
 namespace coppice::activity_test {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "daemon/manager/tree_request.h"
+#include "daemon/manager/requests.h"
 
 namespace coppice::batch_request_test {
 namespace {

@@ -1,6 +1,4 @@
 // What of the account of deeds comes without a change, and what the log says of all of it.
-#include "daemon/manager/deed_log.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
@@ -11,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "daemon/manager/store_calls.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/scratch_store.h"
 

@@ -1,10 +1,9 @@
 // Which links are told as down: those that were up, until they are again or their ports are used.
-#include "daemon/manager/sweep/down_links.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/manager/sweep/fabric_events.h"
 #include "tests/unit/manager/manager_fixture.h"
 
 namespace coppice::down_links_test {

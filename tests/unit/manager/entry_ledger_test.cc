@@ -1,11 +1,10 @@
-#include "daemon/manager/entry_ledger.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 #include <set>
 
+#include "daemon/manager/ledgers.h"
 #include "tests/support/tier.h"
 #include "tests/unit/manager/manager_fixture.h"
 

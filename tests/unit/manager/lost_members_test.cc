@@ -1,9 +1,8 @@
 // Jobs whose hosts go and come back; hosts that may only be hidden.
-#include "daemon/manager/sweep/lost_members.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "daemon/manager/sweep/rounds.h"
 #include "tests/unit/manager/manager_fixture.h"
 
 namespace coppice::lost_members_test {

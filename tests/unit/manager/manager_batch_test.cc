@@ -8,7 +8,7 @@
 #include <random>
 #include <thread>
 
-#include "daemon/manager/tree_request.h"
+#include "daemon/manager/requests.h"
 #include "db/sqlite_store.h"
 #include "tests/support/tier.h"
 #include "tests/support/tree_check.h"

@@ -184,13 +184,10 @@ class LightRoundsTest : public ManagerTest {
   StoreCalls calls_{&store_};
   EventLog events_{&calls_, &clock_, options_, [] {}};
   LoadKeeper load_{&store_, &tables_, options_->load};
-  Topology topology_{&calls_, &events_, &port_, &clock_, &tables_, &load_, {}, 0};
-  Repair repair_{&calls_, &events_, &clock_, &tables_};
-  Replanning replanning_{&clock_, &tables_, &repair_};
-  LostMembers members_{&events_, &clock_, &tables_};
-  Rounds rounds_{&port_,    &tables_, &topology_,
-                 &members_, &repair_, &replanning_,
-                 &events_,  &clock_,  [](CounterSweep) { return absl::OkStatus(); }};
+  const UseCase with_{&calls_, &events_, &clock_, &tables_, options_};
+  Topology topology_{with_, &port_, &load_, 0};
+  Repair repair_{with_};
+  Rounds rounds_{with_, &port_, &topology_, &repair_, &load_};
   const Sweeper::Duties duties_ = rounds_.Duties();
 };
 

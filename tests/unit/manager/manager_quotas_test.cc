@@ -6,8 +6,8 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/manager/ledgers.h"
 #include "daemon/manager/placement/placement_view.h"
-#include "daemon/manager/quota_ledger.h"
 #include "tests/support/tier.h"
 #include "tests/unit/manager/placement/placements_fixture.h"
 

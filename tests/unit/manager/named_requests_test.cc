@@ -1,7 +1,7 @@
-#include "daemon/manager/named_requests.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "daemon/manager/requests.h"
 
 namespace coppice::named_requests_test {
 namespace {

@@ -1,9 +1,8 @@
 // What tells of another daemon, and for how long.
-#include "daemon/manager/other_daemons.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "daemon/manager/background.h"
 #include "tests/unit/manager/manager_fixture.h"
 
 namespace coppice::other_daemons_test {

@@ -1,11 +1,10 @@
 // Old events and jobs: by number at once, by age only under a clock that goes evenly.
-#include "daemon/manager/pruning.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 
+#include "daemon/manager/background.h"
 #include "tests/unit/manager/manager_fixture.h"
 
 namespace coppice::pruning_test {

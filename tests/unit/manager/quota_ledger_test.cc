@@ -1,11 +1,10 @@
-#include "daemon/manager/quota_ledger.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
+#include "daemon/manager/ledgers.h"
 #include "daemon/manager/placement/placement_view.h"
 #include "tests/support/tier.h"
 

@@ -1,12 +1,11 @@
 // The timetable: what is due when, played through without threads and without a clock.
-#include "daemon/manager/sweep/schedule.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 #include <vector>
 
+#include "daemon/manager/sweep/sweeper.h"
 #include "tests/support/tier.h"
 
 namespace coppice::schedule_test {

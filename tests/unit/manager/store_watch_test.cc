@@ -1,9 +1,8 @@
 // A store that refuses writes is told, and so is the end of that, though nobody else asks anything.
-#include "daemon/manager/store_watch.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "daemon/manager/background.h"
 #include "tests/unit/manager/manager_fixture.h"
 
 namespace coppice::store_watch_test {

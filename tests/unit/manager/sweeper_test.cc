@@ -45,11 +45,11 @@ class SweeperTest : public testing::Test {
  protected:
   Sweeper::Duties Duties() {
     return {[this](bool in_haste, absl::Duration) { return Full(in_haste); },
-            [this] { return Other(light_); },
-            [this](absl::Duration) { return Other(counters_); },
+            [this] { return Other(light_); }, [this](absl::Duration) { return Other(counters_); },
             [this] { return repairs_.Pass(), true; },
-            [this](SweepKind kind, const absl::Status&) { Tell("fails ", kind); },
-            [this](SweepKind kind) { Tell("recovers ", kind); }};
+            [this](SweepKind kind, const absl::Status& status) {
+              Tell(status.ok() ? "recovers " : "fails ", kind);
+            }};
   }
   Sweeper::FullSweep Full(bool in_haste) {
     ++fulls_;

@@ -1,11 +1,10 @@
-#include "daemon/manager/tree_request.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <set>
 
 #include "daemon/base/fingerprint.h"
+#include "daemon/manager/requests.h"
 #include "db/json_lists.h"
 
 namespace coppice::tree_request_test {

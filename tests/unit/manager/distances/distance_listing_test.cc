@@ -1,12 +1,10 @@
 // Estimates, and the distances of a mapping, from what was measured between some hosts.
-#include "daemon/manager/distances/distance_listing.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/fabric/endpoint_names.h"
-#include "daemon/manager/distances/measured_places.h"
+#include "daemon/manager/distances/distance_store.h"
 #include "tests/support/fabrics.h"
 #include "tests/unit/manager/manager_fixture.h"
 

@@ -1,6 +1,5 @@
 // Rates from two readings, moving averages and rising errors: by hand, and at random against a port
 // whose real traffic is known.
-#include "daemon/manager/load/port_rates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "daemon/manager/load/direction_states.h"
-#include "daemon/manager/load/port_watch.h"
+#include "daemon/manager/load/channel_states.h"
+#include "daemon/manager/load/load_keeper.h"
 #include "tests/support/tier.h"
 
 namespace coppice::port_rates_test {

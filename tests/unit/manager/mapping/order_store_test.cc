@@ -1,10 +1,9 @@
-#include "daemon/manager/mapping/order_store.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
+#include "daemon/manager/mapping/pattern_store.h"
 #include "tests/unit/manager/routed_fixture.h"
 
 namespace coppice::order_store_test {

@@ -1,6 +1,5 @@
 // Plans that meet at the same nodes: one takes them, the others learn of it.
-#include "daemon/manager/placement/node_holds.h"
-
+#include "daemon/manager/placement/placement_snapshot.h"
 #include "gtest/gtest.h"
 
 namespace coppice::node_holds_test {

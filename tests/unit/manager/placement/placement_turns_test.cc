@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/manager/placement/node_holds.h"
+#include "daemon/manager/placement/placement_snapshot.h"
 #include "gtest/gtest.h"
 
 namespace coppice::placement_turns_test {

@@ -1,21 +1,12 @@
-#include "daemon/manager/tree_request.h"
+#include "daemon/manager/requests.h"
 
 #include <algorithm>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "daemon/base/fingerprint.h"
-#include "daemon/base/status_macros.h"
 
 namespace coppice {
-absl::Status CheckLength(absl::string_view field, absl::string_view text, size_t limit) {
-  if (text.size() <= limit) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(field, ": ", text.size(), " bytes are over the limit of ", limit));
-}
-
 namespace {
 
 absl::Status CheckName(const std::string& request_id) {
@@ -26,50 +17,6 @@ absl::Status CheckName(const std::string& request_id) {
       " ends in # and a number, as only the trees of a batch are named; take a name that ends "
       "otherwise"));
 }
-
-}  // namespace
-
-absl::Status CheckTreeRequest(const CreateTreeArgs& args) {
-  RETURN_IF_ERROR(CheckName(args.request_id));
-  return CheckSpec(args);
-}
-
-uint64_t FingerprintOf(const CreateTreeArgs& args) {
-  Fingerprint fingerprint;
-  fingerprint.Add(uint64_t{args.ranks.size()});
-  for (size_t i = 0; i + 1 < args.ranks.size(); i += 2) {
-    fingerprint.Add(uint64_t{args.ranks[i]} << 32 | args.ranks[i + 1]);
-  }
-  if (args.ranks.size() % 2 == 1) fingerprint.Add(uint64_t{args.ranks.back()});
-  AddTo(fingerprint, static_cast<const TreeSpec&>(args));
-  return fingerprint.value();
-}
-
-absl::Status CheckRanks(const std::vector<uint32_t>& ranks, uint32_t job_ranks,
-                        std::vector<uint64_t>& marks) {
-  marks.resize((size_t{job_ranks} + 63) / 64);
-  absl::Status status;
-  size_t marked = 0;
-  for (; marked < ranks.size(); ++marked) {
-    const uint32_t rank = ranks[marked];
-    if (rank >= job_ranks) {
-      status = absl::InvalidArgumentError(absl::StrCat(
-          "ranks: rank ", rank, " is not in the job, which has ranks 0 to ", job_ranks - 1));
-      break;
-    }
-    uint64_t& word = marks[rank / 64];
-    const uint64_t bit = uint64_t{1} << (rank % 64);
-    if ((word & bit) != 0) {
-      status = absl::InvalidArgumentError(absl::StrCat("ranks: rank ", rank, " is named twice"));
-      break;
-    }
-    word |= bit;
-  }
-  for (size_t i = 0; i < marked; ++i) marks[ranks[i] / 64] = 0;
-  return status;
-}
-
-namespace {
 
 absl::Status TooManyRanks() {
   return absl::InvalidArgumentError(absl::StrCat("batch: its communicators hold more than ",
@@ -155,6 +102,65 @@ void AddRanks(const std::vector<uint32_t>& ranks, Fingerprint& fingerprint) {
 }
 
 }  // namespace
+
+std::string FirstOf(absl::Span<const std::string> names, size_t most) {
+  std::string text = absl::StrJoin(names.subspan(0, most), ", ");
+  if (names.size() > most) absl::StrAppend(&text, " and ", names.size() - most, " more");
+  return text;
+}
+
+absl::Status CheckActive(const JobRecord& job) {
+  if (job.state == JobState::kActive) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "job ", job.id.value(), job.state == JobState::kEnded ? " has ended" : "'s lease has expired",
+      "; register a new job"));
+}
+
+absl::Status CheckLength(absl::string_view field, absl::string_view text, size_t limit) {
+  if (text.size() <= limit) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, ": ", text.size(), " bytes are over the limit of ", limit));
+}
+
+absl::Status CheckTreeRequest(const CreateTreeArgs& args) {
+  RETURN_IF_ERROR(CheckName(args.request_id));
+  return CheckSpec(args);
+}
+
+uint64_t FingerprintOf(const CreateTreeArgs& args) {
+  Fingerprint fingerprint;
+  fingerprint.Add(uint64_t{args.ranks.size()});
+  for (size_t i = 0; i + 1 < args.ranks.size(); i += 2) {
+    fingerprint.Add(uint64_t{args.ranks[i]} << 32 | args.ranks[i + 1]);
+  }
+  if (args.ranks.size() % 2 == 1) fingerprint.Add(uint64_t{args.ranks.back()});
+  AddTo(fingerprint, static_cast<const TreeSpec&>(args));
+  return fingerprint.value();
+}
+
+absl::Status CheckRanks(const std::vector<uint32_t>& ranks, uint32_t job_ranks,
+                        std::vector<uint64_t>& marks) {
+  marks.resize((size_t{job_ranks} + 63) / 64);
+  absl::Status status;
+  size_t marked = 0;
+  for (; marked < ranks.size(); ++marked) {
+    const uint32_t rank = ranks[marked];
+    if (rank >= job_ranks) {
+      status = absl::InvalidArgumentError(absl::StrCat(
+          "ranks: rank ", rank, " is not in the job, which has ranks 0 to ", job_ranks - 1));
+      break;
+    }
+    uint64_t& word = marks[rank / 64];
+    const uint64_t bit = uint64_t{1} << (rank % 64);
+    if ((word & bit) != 0) {
+      status = absl::InvalidArgumentError(absl::StrCat("ranks: rank ", rank, " is named twice"));
+      break;
+    }
+    word |= bit;
+  }
+  for (size_t i = 0; i < marked; ++i) marks[ranks[i] / 64] = 0;
+  return status;
+}
 
 absl::Status CheckBatchRequest(const CreateBatchArgs& args) {
   RETURN_IF_ERROR(CheckName(args.request_id));

@@ -1,4 +1,4 @@
-#include "daemon/manager/quota_ledger.h"
+#include "daemon/manager/ledgers.h"
 
 #include <algorithm>
 #include <set>
@@ -20,22 +20,35 @@ int64_t Share(int64_t whole, int64_t percent) {
   return whole == QuotaLimit::kNone ? whole : whole / 100 * percent + whole % 100 * percent / 100;
 }
 
-void SetHolders(absl::string_view lines, absl::Status& status) {
-  status.SetPayload(kHoldersPayload, absl::Cord(lines));
+uint32_t FreeEntries(const CapabilityRecord& capability, uint32_t taken) {
+  const uint64_t held = uint64_t{capability.entries_reserved} + taken;
+  return capability.entries_total > held ? static_cast<uint32_t>(capability.entries_total - held)
+                                         : 0;
 }
 
 }  // namespace
 
+void SetHolders(std::vector<std::pair<int64_t, std::string>> lines, absl::Status& status) {
+  std::sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  if (lines.size() > kMaxTold) lines.resize(kMaxTold);
+  status.SetPayload(kHoldersPayload,
+                    absl::Cord(absl::StrJoin(lines, "\n", [](std::string* out, const auto& line) {
+                      absl::StrAppend(out, line.second);
+                    })));
+}
+
 void QuotaLedger::Configure(const QuotaOptions& options) {
   std::lock_guard lock(mu_);
   options_ = options;
-  whole_[static_cast<size_t>(Quota::kTreeRanks)] = options.all_tree_ranks;
-  whole_[static_cast<size_t>(Quota::kJobs)] = options.all_jobs;
+  whole_[Quota::kTreeRanks] = options.all_tree_ranks;
+  whole_[Quota::kJobs] = options.all_jobs;
 }
 
 void QuotaLedger::SetWhole(Quota quota, int64_t whole) {
   std::lock_guard lock(mu_);
-  whole_[static_cast<size_t>(quota)] = whole;
+  whole_[quota] = whole;
 }
 
 void QuotaLedger::SetRows(absl::Span<const QuotaRecord> rows) {
@@ -58,13 +71,12 @@ int64_t QuotaLedger::LimitOf(const std::string& user, Quota quota) const {
   if (const auto own = rows_.find({user, quota}); own != rows_.end()) return own->second;
   const QuotaLimit& limit = options_[quota];
   if (!limit.is_percent) return limit.value;
-  const auto i = static_cast<size_t>(quota);
-  if (i >= kCountedQuotas) return QuotaLimit::kNone;
-  return std::max<int64_t>(1, Share(whole_[i], limit.value));
+  if (static_cast<size_t>(quota) >= kCountedQuotas) return QuotaLimit::kNone;
+  return std::max<int64_t>(1, Share(whole_[quota], limit.value));
 }
 
 int64_t QuotaLedger::ForUsers(Quota quota) const {
-  const int64_t whole = whole_[static_cast<size_t>(quota)];
+  const int64_t whole = whole_[quota];
   if (whole == QuotaLimit::kNone) return whole;
   return whole - Share(whole, options_.left_to_administrators);
 }
@@ -78,9 +90,9 @@ absl::Status QuotaLedger::OverOwn(const std::string& user, Quota quota, int64_t 
                                        : " that one user may have (quotas.",
                    words.name, ") and asks for ", more, " more; ", words.make_room,
                    ", or ask an administrator for a higher limit (coppicectl quota --set)"));
-  SetHolders(absl::StrCat("user:", user, " ", used, " of ", limit, " ", words.unit, " (quota ",
-                          words.name, "), ", more, " more asked for"),
-             status);
+  status.SetPayload(kHoldersPayload, absl::Cord(absl::StrCat(
+                                         "user:", user, " ", used, " of ", limit, " ", words.unit,
+                                         " (quota ", words.name, "), ", more, " more asked for")));
   return status;
 }
 
@@ -93,18 +105,12 @@ absl::Status QuotaLedger::OverShare(Quota quota, int64_t used, int64_t more, int
                    " more are asked for; wait until others give some back, or ", words.make_room));
   std::vector<std::pair<int64_t, std::string>> holders;
   for (const auto& [user, use] : uses_) {
-    if (use.ordinary[quota] > 0) holders.emplace_back(use.ordinary[quota], user);
+    const int64_t held = use.ordinary[quota];
+    if (held <= 0) continue;
+    holders.emplace_back(held, absl::StrCat("user:", user, " ", held, " ", words.unit, ", of ",
+                                            limit, " for all users"));
   }
-  std::sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : a.second < b.second;
-  });
-  if (holders.size() > kMaxTold) holders.resize(kMaxTold);
-  std::vector<std::string> lines;
-  for (const auto& [held, user] : holders) {
-    lines.push_back(
-        absl::StrCat("user:", user, " ", held, " ", words.unit, ", of ", limit, " for all users"));
-  }
-  SetHolders(absl::StrJoin(lines, "\n"), status);
+  SetHolders(std::move(holders), status);
   return status;
 }
 
@@ -154,8 +160,7 @@ absl::Status QuotaLedger::Check(const QuotaAccount& account, const QuotaAmounts&
 }
 
 QuotaAmounts QuotaLedger::Left(const QuotaAccount& account) const {
-  QuotaAmounts left;
-  left.of.fill(QuotaLimit::kNone);
+  QuotaAmounts left = Unbounded();
   if (account.is_exempt) return left;
   std::lock_guard lock(mu_);
   const auto found = uses_.find(account.user);
@@ -197,9 +202,10 @@ absl::Status QuotaLedger::CheckLease(const QuotaAccount& account, absl::Duration
                    absl::FormatDuration(longest), " that ", account.user,
                    " may have (quota lease_seconds); ask for a shorter one and renew it, or ask an "
                    "administrator for a higher limit (coppicectl quota --set)"));
-  SetHolders(absl::StrCat("user:", account.user, " ", absl::FormatDuration(lease), " of ",
-                          absl::FormatDuration(longest), " (quota lease_seconds)"),
-             status);
+  status.SetPayload(
+      kHoldersPayload,
+      absl::Cord(absl::StrCat("user:", account.user, " ", absl::FormatDuration(lease), " of ",
+                              absl::FormatDuration(longest), " (quota lease_seconds)")));
   return status;
 }
 
@@ -227,7 +233,7 @@ std::vector<QuotaStanding> QuotaLedger::StandingOf(const std::string& user) cons
         one.used = found->second.ordinary.of[i] + found->second.exempt.of[i];
       }
       one.all_used = all_.of[i];
-      one.whole = whole_[i];
+      one.whole = whole_.of[i];
       one.for_users = ForUsers(one.quota);
     }
     standing.push_back(one);
@@ -241,6 +247,132 @@ std::vector<std::string> QuotaLedger::Users() const {
   for (const auto& [user, use] : uses_) users.insert(user);
   for (const auto& [key, value] : rows_) users.insert(key.first);
   return {users.begin(), users.end()};
+}
+
+EntryLedger::Slot& EntryLedger::SlotOf(Guid guid) {
+  const auto [it, is_new] = by_guid_.try_emplace(guid, static_cast<uint32_t>(slots_.size()));
+  if (is_new) {
+    slots_.emplace_back();
+    slots_.back().capability.guid = guid;
+  }
+  return slots_[it->second];
+}
+
+void EntryLedger::Publish(const Slot& slot) {
+  if (slot.index == kNoSwitch) return;
+  const CapabilityRecord& capability = slot.capability;
+  capacity_[slot.index] = {capability.entries_total, FreeEntries(capability, slot.taken()),
+                           capability.degree_limit};
+}
+
+void EntryLedger::SetCapabilities(absl::Span<const EntryUse> uses) {
+  for (Slot& slot : slots_) slot.capability = {slot.capability.guid, 0, 0, 0};
+  for (const EntryUse& use : uses) SlotOf(use.capability.guid).capability = use.capability;
+}
+
+void EntryLedger::Rebase(const Fabric& fabric, absl::Span<const EntryUse> uses) {
+  SetCapabilities(uses);
+  for (Slot& slot : slots_) slot.index = kNoSwitch;
+  capacity_.assign(fabric.switch_count(), {});
+  slot_of_switch_.resize(fabric.switch_count());
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    Slot& slot = SlotOf(fabric.switch_info(SwitchIndex(s)).guid);
+    slot.index = s;
+    slot_of_switch_[s] = static_cast<uint32_t>(&slot - slots_.data());
+    Publish(slot);
+  }
+}
+
+void EntryLedger::AddReserved(Slot& slot, int64_t more) {
+  slot.reserved += static_cast<uint32_t>(more);
+  entries_taken_ += static_cast<uint64_t>(more);
+  Publish(slot);
+}
+
+bool EntryLedger::Reserve(absl::Span<const SwitchIndex> switches) {
+  for (SwitchIndex s : switches) {
+    if (s.value() >= capacity_.size() || capacity_[s.value()].entries_free == 0) return false;
+  }
+  for (SwitchIndex s : switches) AddReserved(SlotAt(s), 1);
+  return true;
+}
+
+bool EntryLedger::ReserveAll(absl::Span<const absl::Span<const SwitchIndex>> trees) {
+  for (size_t done = 0; done < trees.size(); ++done) {
+    if (Reserve(trees[done])) continue;
+    while (done-- > 0) {
+      for (SwitchIndex s : trees[done]) AddReserved(SlotAt(s), -1);
+    }
+    return false;
+  }
+  return true;
+}
+
+void EntryLedger::Settle(TreeId tree, absl::Span<const TreeSwitchRecord> switches) {
+  for (const TreeSwitchRecord& record : switches) {
+    Slot& slot = SlotOf(record.guid);
+    --slot.reserved;
+    slot.trees.insert(std::upper_bound(slot.trees.begin(), slot.trees.end(), tree), tree);
+  }
+}
+
+void EntryLedger::Cancel(absl::Span<const TreeSwitchRecord> switches) {
+  for (const TreeSwitchRecord& record : switches) AddReserved(SlotOf(record.guid), -1);
+}
+
+bool EntryLedger::ClaimMore(absl::Span<const Claim> claims) {
+  for (const Claim& claim : claims) {
+    const Slot& slot = SlotOf(claim.guid);
+    if (FreeEntries(slot.capability, slot.taken()) < claim.more) return false;
+  }
+  for (const Claim& claim : claims) AddReserved(SlotOf(claim.guid), claim.more);
+  return true;
+}
+
+void EntryLedger::Unclaim(absl::Span<const Claim> claims) {
+  for (const Claim& claim : claims) AddReserved(SlotOf(claim.guid), -int64_t{claim.more});
+}
+
+void EntryLedger::Restore(TreeId tree, absl::Span<const TreeSwitchRecord> switches) {
+  for (const TreeSwitchRecord& record : switches) {
+    Slot& slot = SlotOf(record.guid);
+    slot.trees.insert(std::upper_bound(slot.trees.begin(), slot.trees.end(), tree), tree);
+    Publish(slot);
+  }
+  entries_taken_ += switches.size();
+}
+
+void EntryLedger::Release(TreeId tree, absl::Span<const TreeSwitchRecord> switches) {
+  for (const TreeSwitchRecord& record : switches) {
+    Slot& slot = SlotOf(record.guid);
+    slot.trees.erase(std::lower_bound(slot.trees.begin(), slot.trees.end(), tree));
+    Publish(slot);
+  }
+  entries_taken_ -= switches.size();
+}
+
+EntryUse EntryLedger::Use(Guid guid) const {
+  const auto it = by_guid_.find(guid);
+  if (it == by_guid_.end()) return {{guid, 0, 0, 0}, 0};
+  const Slot& slot = slots_[it->second];
+  return {slot.capability, slot.taken()};
+}
+
+std::vector<TreeId> EntryLedger::TreesOf(Guid guid) const {
+  const auto it = by_guid_.find(guid);
+  return it == by_guid_.end() ? std::vector<TreeId>() : slots_[it->second].trees;
+}
+
+uint64_t EntryLedger::entries_total() const {
+  uint64_t total = 0;
+  for (const SwitchCapacity& capacity : capacity_) total += capacity.entries_total;
+  return total;
+}
+
+uint64_t EntryLedger::entries_reserved() const {
+  uint64_t total = 0;
+  for (const uint32_t slot : slot_of_switch_) total += slots_[slot].capability.entries_reserved;
+  return total;
 }
 
 }  // namespace coppice
