@@ -1,8 +1,8 @@
 // The one interface of all mapping algorithms, and the table of them by name.
 //
-// A new algorithm is a file pair in algorithm/ with one function that returns its entry, and a line
-// in algorithm.cc. It is a function of values: problem, start, options with a seed; its only door
-// to the world is SearchControl. Equal seeds give equal results for any number of threads, as long
+// A new algorithm is a function in algorithm/, declared in algorithms.h, and its entry in
+// algorithm.cc. It is a function of values: problem, start, options with a seed; its only door to
+// the world is SearchControl. Equal seeds give equal results for any number of threads, as long
 // as it ends by itself and not by the clock; for those that span processes, equal seeds and equally
 // many workers in all give equal results for any number of processes, too.
 #ifndef COPPICE_DAEMON_MAPPING_ALGORITHM_H_
@@ -40,6 +40,15 @@ struct Mapped {
   std::string note;  // what was decided on the way, for whoever asks why; "" = nothing to say
 };
 
+class MethodOptions;
+
+// The problem is checked, `start` admissible. FAILED_PRECONDITION, naming what is missing: the
+// algorithm needs symmetric distances, places of equal size, ...; RESOURCE_EXHAUSTED: the problem
+// is beyond its memory, with the limit. Stopped early, it returns the best so far.
+using MappingRun = absl::StatusOr<Mapped>(const MappingProblem& problem, const Mapping& start,
+                                          const MethodOptions& options,
+                                          const SearchControl& control);
+
 struct MappingAlgorithm {
   absl::string_view name;
   absl::string_view source;  // paper and section, or what it is
@@ -47,14 +56,36 @@ struct MappingAlgorithm {
   // the source minimises, which `source` then names). False: takes no notice of it.
   bool refines = false;
   std::vector<AlgorithmParameter> parameters;
-  // `problem` is checked, `start` admissible. FAILED_PRECONDITION, naming what is missing: the
-  // algorithm needs a fabric, symmetric distances, places of equal size, ...; RESOURCE_EXHAUSTED:
-  // the problem is beyond its memory, with the limit. Stopped early, it returns the best so far.
-  absl::StatusOr<Mapped> (*run)(const MappingProblem& problem, const Mapping& start,
-                                const AlgorithmOptions& options, const SearchControl& control);
+  MappingRun* run = nullptr;
   // Its workers may be spread over the processes of SearchControl::team(); every one of them then
   // returns the same mapping. False: it searches alone, whatever the team.
   bool spans_processes = false;
+  absl::string_view needs_fabric = "";  // what for; "": it does without one
+
+  // Without the checks of RunAlgorithm. FAILED_PRECONDITION: there is no fabric, and it needs one.
+  absl::StatusOr<Mapped> Run(const MappingProblem& problem, const Mapping& start,
+                             const AlgorithmOptions& options, const SearchControl& control) const;
+};
+
+// What a run is asked to do; parameters by the names of its algorithm's entry.
+class MethodOptions final : public AlgorithmOptions {
+ public:
+  // The algorithm must outlive it.
+  MethodOptions(const MappingAlgorithm& algorithm, const AlgorithmOptions& given)
+      : AlgorithmOptions(given), algorithm_(algorithm) {}
+
+  const MappingAlgorithm& algorithm() const { return algorithm_; }
+  // The given value of a parameter, or its preset; as a count; as yes or no.
+  double Of(absl::string_view name) const;
+  uint32_t Count(absl::string_view name) const { return static_cast<uint32_t>(Of(name)); }
+  bool Is(absl::string_view name) const { return Of(name) != 0; }
+  // The value, or `otherwise` where it is 0.
+  double Or(absl::string_view name, double otherwise) const {
+    return Is(name) ? Of(name) : otherwise;
+  }
+
+ private:
+  const MappingAlgorithm& algorithm_;
 };
 
 // All algorithms, in the order of the specification's table.
@@ -63,9 +94,8 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms();
 // NOT_FOUND lists the names.
 absl::StatusOr<const MappingAlgorithm*> FindMappingAlgorithm(absl::string_view name);
 
-// The value of parameter `name`, which must be one of the algorithm's: the given one or its preset.
-double ParameterOf(const MappingAlgorithm& algorithm, const AlgorithmOptions& options,
-                   absl::string_view name);
+// Null: it has none of that name.
+const AlgorithmParameter* FindParameter(const MappingAlgorithm& algorithm, absl::string_view name);
 
 // INVALID_ARGUMENT: a parameter that the algorithm does not have (lists those it has), or out of
 // range (names it).

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/mapping/search/random.h"
 
 namespace coppice {
 namespace {
@@ -65,15 +65,11 @@ class RouteTrees {
   std::vector<uint32_t> next_of_;
 };
 
-absl::StatusOr<LinkTraffic> OverRoutes(const MappingProblem& problem,
-                                       absl::Span<const PlaceIndex> mapping) {
-  LinkTraffic traffic;
-  traffic.bytes.resize(problem.snapshot->fabric->channel_count(), 0.0);
+absl::Status OverRoutes(const MappingProblem& problem, absl::Span<const PlaceIndex> mapping,
+                        LinkTraffic& traffic) {
   RouteTrees trees(*problem.snapshot->routes, traffic);
-  RETURN_IF_ERROR(
-      ForEachDestination(problem, mapping, FlowsEndAt::kEndpoints, traffic,
-                         [&](const DestinationFlows& flows) { return trees.Push(flows); }));
-  return traffic;
+  return ForEachDestination(problem, mapping, FlowsEndAt::kEndpoints, traffic,
+                            [&](const DestinationFlows& flows) { return trees.Push(flows); });
 }
 
 }  // namespace
@@ -93,28 +89,16 @@ std::vector<double> ChannelCapacities(const MappingProblem& problem) {
 
 absl::StatusOr<LinkTraffic> CountLinkTraffic(const MappingProblem& problem,
                                              absl::Span<const PlaceIndex> mapping) {
-  switch (problem.traffic) {
-    case TrafficModel::kRoutes:
-      return OverRoutes(problem, mapping);
-    case TrafficModel::kEvenShortestPaths:
-      return OverEvenShortestPaths(problem, mapping);
-    case TrafficModel::kApproximate:
-      return OverLeastLoadedPaths(problem, mapping);
-  }
-  return OverRoutes(problem, mapping);
+  LinkTraffic traffic;
+  traffic.bytes.resize(problem.snapshot->fabric->channel_count(), 0.0);
+  const auto over = problem.traffic == TrafficModel::kRoutes              ? OverRoutes
+                    : problem.traffic == TrafficModel::kEvenShortestPaths ? OverEvenShortestPaths
+                                                                          : OverLeastLoadedPaths;
+  RETURN_IF_ERROR(over(problem, mapping, traffic));
+  return traffic;
 }
 
 namespace {
-
-// The ranks, those of one destination together.
-std::vector<uint32_t> RanksByKey(absl::Span<const uint32_t> key_of_rank, uint32_t keys) {
-  std::vector<uint32_t> begin(keys + 1, 0);
-  for (const uint32_t key : key_of_rank) ++begin[key + 1];
-  std::partial_sum(begin.begin(), begin.end(), begin.begin());
-  std::vector<uint32_t> ranks(key_of_rank.size());
-  for (uint32_t r = 0; r < ranks.size(); ++r) ranks[begin[key_of_rank[r]]++] = r;
-  return ranks;
-}
 
 class Gatherer {
  public:
@@ -142,7 +126,7 @@ class Gatherer {
     std::vector<uint32_t> key_of_rank(ranks);
     for (uint32_t r = 0; r < ranks; ++r) key_of_rank[r] = KeyOf(mapping_[r].value());
     const uint32_t keys = std::max(problem_.places->count(), fabric_.switch_count() + 1);
-    const std::vector<uint32_t> order = RanksByKey(key_of_rank, keys);
+    const std::vector<uint32_t> order = NumbersByKey(key_of_rank, keys);
     for (uint32_t i = 0; i < ranks;) {
       const uint32_t key = key_of_rank[order[i]];
       DestinationFlows destination{};
@@ -258,12 +242,10 @@ absl::Status NoPath(const Routes& routes, EndpointIndex from, EndpointIndex to) 
 //      \             /         rise by bytes / capacity
 //       2 --- b --- 0
 //
-// Departures. Hoefler starts all links at a weight w^ that no congestion reaches, so that Dijkstra
-// prefers fewer links, and subtracts it at the end; distances between switches are known here, so
-// we go down them one layer after another and need neither w^ nor a queue. What one leaf switch
-// sends to one place is one flow, with the bytes of its ranks added up. The order is that of the
-// places that are sent to, then of those that send: another order gives another, equally good
-// answer. Links of hosts are no choice and do not enter rho.
+// Departures. Distances between switches are known here, so we go down them one layer after another
+// and need neither Dijkstra's queue nor Hoefler's w^, which makes it prefer fewer links. What one
+// leaf switch sends to one place is one flow. The order is that of the places that are sent to,
+// then of those that send. Links of hosts are no choice and do not enter rho.
 //
 // O(flows * channels on shortest paths between their ends).
 
@@ -336,15 +318,11 @@ class LeastLoaded {
 
 }  // namespace
 
-absl::StatusOr<LinkTraffic> OverLeastLoadedPaths(const MappingProblem& problem,
-                                                 absl::Span<const PlaceIndex> mapping) {
-  LinkTraffic traffic;
-  traffic.bytes.resize(problem.snapshot->fabric->channel_count(), 0.0);
+absl::Status OverLeastLoadedPaths(const MappingProblem& problem,
+                                  absl::Span<const PlaceIndex> mapping, LinkTraffic& traffic) {
   LeastLoaded paths(problem, traffic);
-  RETURN_IF_ERROR(
-      ForEachDestination(problem, mapping, FlowsEndAt::kEndpoints, traffic,
-                         [&](const DestinationFlows& flows) { return paths.Push(flows); }));
-  return traffic;
+  return ForEachDestination(problem, mapping, FlowsEndAt::kEndpoints, traffic,
+                            [&](const DestinationFlows& flows) { return paths.Push(flows); });
 }
 
 }  // namespace coppice

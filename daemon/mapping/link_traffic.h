@@ -31,7 +31,6 @@ absl::StatusOr<LinkTraffic> CountLinkTraffic(const MappingProblem& problem,
 // switches, so that what is walked over the fabric is a few flows and not every pair of ranks.
 //
 //     ranks --> links of hosts (counted here) --> [leaf switch ~> destination] bytes --> a model
-
 struct SwitchFlow {
   SwitchIndex from;  // the leaf switch of the senders
   double bytes;
@@ -81,10 +80,10 @@ void ForEachChannelNearer(const SwitchDistances& distances, SwitchIndex s, Switc
 absl::Status NoPath(const Routes& routes, EndpointIndex from, EndpointIndex to);
 
 // The models (traffic_routes.cc, link_traffic.cc).
-absl::StatusOr<LinkTraffic> OverEvenShortestPaths(const MappingProblem& problem,
-                                                  absl::Span<const PlaceIndex> mapping);
-absl::StatusOr<LinkTraffic> OverLeastLoadedPaths(const MappingProblem& problem,
-                                                 absl::Span<const PlaceIndex> mapping);
+absl::Status OverEvenShortestPaths(const MappingProblem& problem,
+                                   absl::Span<const PlaceIndex> mapping, LinkTraffic& traffic);
+absl::Status OverLeastLoadedPaths(const MappingProblem& problem,
+                                  absl::Span<const PlaceIndex> mapping, LinkTraffic& traffic);
 
 }  // namespace coppice
 

@@ -50,7 +50,33 @@ double BytesBetween(const Pattern& pattern, absl::Span<const PlaceIndex> mapping
   return bytes;
 }
 
+// w(u,v) * D(place u, place v), of ordered pairs of different ranks that count.
+template <class Counts>
+double SumOfPairs(const Pattern& pattern, const PlaceDistances& distances,
+                  absl::Span<const PlaceIndex> mapping, const Counts& counts) {
+  return std::visit(
+      [&](const auto& d) {
+        double cost = 0;
+        for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
+          for (const Exchange& e : pattern.exchanges(rank)) {
+            if (!counts(rank, e.peer)) continue;
+            cost += e.out_bytes * d(mapping[rank].value(), mapping[e.peer].value());
+          }
+        }
+        return cost;
+      },
+      distances.form());
+}
+
 double Relative(double value, double present) { return present > 0 ? value / present : value; }
+
+constexpr double kSumRounding = 1e-12;  // of sums of doubles in another order, relative
+// Of some hundred channels one more that is full makes about as much: nobody measures less.
+constexpr double kSmoother = 1e-3;
+constexpr double kWorthMoving = 1e-6;  // of the hop-bytes
+
+// Of two that are not negative, and may be infinite.
+bool IsLess(double a, double b, double tolerance) { return b - a > tolerance * std::min(a, b); }
 
 }  // namespace
 
@@ -58,7 +84,7 @@ absl::StatusOr<MappingMeasures> Measure(const MappingProblem& problem,
                                         absl::Span<const PlaceIndex> mapping) {
   MappingMeasures measures;
   measures.qap_cost = QapCost(*problem.pattern, *problem.distances, mapping);
-  if (problem.snapshot == nullptr || !problem.places->has_endpoints()) {
+  if (!problem.on_fabric()) {
     measures.inter_node_bytes =
         BytesBetween(*problem.pattern, mapping, [](PlaceIndex p) { return p; });
     return measures;
@@ -78,36 +104,20 @@ absl::StatusOr<MappingMeasures> Measure(const MappingProblem& problem,
 
 double QapCost(const Pattern& pattern, const PlaceDistances& distances,
                absl::Span<const PlaceIndex> mapping) {
-  return std::visit(
-      [&](const auto& d) {
-        double cost = 0;
-        for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
-          const uint32_t here = mapping[rank].value();
-          cost += pattern.self_bytes(rank) * d(here, here);
-          for (const Exchange& exchange : pattern.exchanges(rank)) {
-            cost += exchange.out_bytes * d(here, mapping[exchange.peer].value());
-          }
-        }
-        return cost;
-      },
-      distances.form());
+  const auto all = [](uint32_t, uint32_t) { return true; };
+  double cost = SumOfPairs(pattern, distances, mapping, all);
+  for (uint32_t rank = 0; pattern.has_self_bytes() && rank < mapping.size(); ++rank) {
+    cost += pattern.self_bytes(rank) * distances(mapping[rank], mapping[rank]);
+  }
+  return cost;
 }
 
 double AggregatedQapCost(const Pattern& pattern, const PlaceDistances& distances,
                          absl::Span<const PlaceIndex> mapping,
                          absl::Span<const uint32_t> cluster_of_rank) {
-  return std::visit(
-      [&](const auto& d) {
-        double cost = 0;
-        for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
-          for (const Exchange& exchange : pattern.exchanges(rank)) {
-            if (cluster_of_rank[exchange.peer] == cluster_of_rank[rank]) continue;
-            cost += exchange.out_bytes * d(mapping[rank].value(), mapping[exchange.peer].value());
-          }
-        }
-        return cost;
-      },
-      distances.form());
+  return SumOfPairs(pattern, distances, mapping, [&](uint32_t u, uint32_t v) {
+    return cluster_of_rank[u] != cluster_of_rank[v];
+  });
 }
 
 double Score(const Objective& objective, const MappingMeasures& measures,
@@ -164,18 +174,6 @@ absl::Status CheckSlots(const Places& places, absl::Span<const uint32_t> slot_of
   }
   return absl::OkStatus();
 }
-
-namespace {
-
-constexpr double kSumRounding = 1e-12;  // of sums of doubles in another order, relative
-// Of some hundred channels one more that is full makes about as much: nobody measures less.
-constexpr double kSmoother = 1e-3;
-constexpr double kWorthMoving = 1e-6;  // of the hop-bytes
-
-// Of two that are not negative, and may be infinite.
-bool IsLess(double a, double b, double tolerance) { return b - a > tolerance * std::min(a, b); }
-
-}  // namespace
 
 bool MappingStanding::HasScoreOf(const MappingStanding& other) const {
   return !IsLess(score, other.score, kSumRounding) && !IsLess(other.score, score, kSumRounding);

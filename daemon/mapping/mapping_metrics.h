@@ -1,5 +1,5 @@
-// The measures of a mapping, whoever made it (Hoefler 2011, 2.1-2.2, eq. 1-5; Wang 2015, eq. 1-3).
-// Independent of every optimiser: counted from the pattern, the distances and the routes alone.
+// The measures of a mapping, whoever made it (Hoefler 2011, 2.1-2.2, eq. 1-5; Wang 2015, eq. 1-3):
+// counted from the pattern, the distances and the routes alone.
 #ifndef COPPICE_DAEMON_MAPPING_MAPPING_METRICS_H_
 #define COPPICE_DAEMON_MAPPING_MAPPING_METRICS_H_
 
@@ -53,10 +53,9 @@ double AggregatedQapCost(const Pattern& pattern, const PlaceDistances& distances
 double Score(const Objective& objective, const MappingMeasures& measures,
              const MappingMeasures& present);
 
-// The independent verifier of every mapping: what must hold whoever made it.
-
-// INTERNAL, naming rank or place: not one place for each of `rank_count` ranks, a place that does
-// not exist, one with more ranks than its capacity. O(ranks + places).
+// The independent verifier of every mapping. INTERNAL, naming rank or place: not one place for each
+// of `rank_count` ranks, a place that does not exist, one with more ranks than its capacity.
+// O(ranks + places).
 absl::Status CheckMapping(const Places& places, uint32_t rank_count,
                           absl::Span<const PlaceIndex> mapping);
 
@@ -73,7 +72,6 @@ absl::Status CheckSlots(const Places& places, absl::Span<const uint32_t> slot_of
 // these one may move twice the bytes between switches that another does. Simulated programs
 // (tests/smpi) take as long as their fullest channels do, hence the smooth congestion before the
 // hop-bytes.
-
 struct MappingStanding {
   double score = std::numeric_limits<double>::infinity();  // infinite: there is none
   // Where congestion is in the objective, else 0.

@@ -63,6 +63,22 @@ absl::Status CheckProducts(const MappingProblem& problem) {
       HeaviestPair(pattern), FarthestPlaces(*problem.distances), kGreatestCost));
 }
 
+std::vector<Pattern::Entry> EntriesOf(const Pattern& pattern) {
+  std::vector<Pattern::Entry> entries;
+  for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
+    if (pattern.self_bytes(rank) > 0) entries.push_back({rank, rank, pattern.self_bytes(rank), 0});
+    const absl::Span<const Exchange> exchanges = pattern.exchanges(rank);
+    const absl::Span<const double> messages = pattern.out_messages(rank);
+    for (size_t i = 0; i < exchanges.size(); ++i) {
+      if (exchanges[i].out_bytes == 0) continue;
+      entries.push_back(
+          {rank, exchanges[i].peer, exchanges[i].out_bytes, messages.empty() ? 0 : messages[i]});
+    }
+  }
+  entries.insert(entries.end(), pattern.empty_messages().begin(), pattern.empty_messages().end());
+  return entries;
+}
+
 }  // namespace
 
 absl::string_view ToString(TrafficModel model) {
@@ -104,33 +120,13 @@ absl::Status CheckProblem(const MappingProblem& problem) {
     return absl::InvalidArgumentError(
         "the objective weighs nothing; give congestion, dilation or qap a weight above 0");
   }
-  if (o.needs_fabric() && (problem.snapshot == nullptr || !places.has_endpoints())) {
+  if (o.needs_fabric() && !problem.on_fabric()) {
     return absl::InvalidArgumentError(
         "the objective is congestion or dilation, but there is no fabric whose links it could "
         "count; name a fabric and hosts, or choose the objective qap");
   }
   return absl::OkStatus();
 }
-
-namespace {
-
-std::vector<Pattern::Entry> EntriesOf(const Pattern& pattern) {
-  std::vector<Pattern::Entry> entries;
-  for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
-    if (pattern.self_bytes(rank) > 0) entries.push_back({rank, rank, pattern.self_bytes(rank), 0});
-    const absl::Span<const Exchange> exchanges = pattern.exchanges(rank);
-    const absl::Span<const double> messages = pattern.out_messages(rank);
-    for (size_t i = 0; i < exchanges.size(); ++i) {
-      if (exchanges[i].out_bytes == 0) continue;
-      entries.push_back(
-          {rank, exchanges[i].peer, exchanges[i].out_bytes, messages.empty() ? 0 : messages[i]});
-    }
-  }
-  entries.insert(entries.end(), pattern.empty_messages().begin(), pattern.empty_messages().end());
-  return entries;
-}
-
-}  // namespace
 
 absl::StatusOr<PlainProblem> Flatten(const MappingProblem& problem) {
   const Places& places = *problem.places;

@@ -49,6 +49,7 @@ struct MappingProblem {
   Objective objective;
 
   uint32_t rank_count() const { return pattern->rank_count(); }
+  bool on_fabric() const { return snapshot != nullptr && places->has_endpoints(); }
   Mapping present() const { return places->PresentOrder(rank_count()); }
 };
 
@@ -58,8 +59,7 @@ struct MappingProblem {
 absl::Status CheckProblem(const MappingProblem& problem);
 
 // A mapping problem as plain lists, for those who search elsewhere by the QAP cost alone: what goes
-// over the wire to other processes. Knows no wire.
-
+// over the wire to other processes.
 struct PlainProblem {
   // Distances of all pairs are listed: 128 MiB. As many as a dense search takes.
   static constexpr uint32_t kMaxSlots = 4096;

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/mapping/search/random.h"
 
 namespace coppice {
 namespace {
@@ -68,14 +69,11 @@ constexpr double kExactBelow = 9007199254740992.0;  // 2^53: doubles hold every 
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Pattern>> Pattern::Make(uint32_t rank_count,
-                                                             std::vector<Entry> entries) {
-  if (absl::Status status = CheckRankCount(rank_count); !status.ok()) return status;
-  for (const Entry& e : entries) {
-    if (absl::Status status = CheckEntry(e, rank_count); !status.ok()) return status;
-  }
+absl::StatusOr<PatternPointer> Pattern::Make(uint32_t rank_count, std::vector<Entry> entries) {
+  RETURN_IF_ERROR(CheckRankCount(rank_count));
+  for (const Entry& e : entries) RETURN_IF_ERROR(CheckEntry(e, rank_count));
   Merge(entries);
-  if (absl::Status status = CheckIdleRanks(rank_count, entries); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckIdleRanks(rank_count, entries));
   std::shared_ptr<Pattern> made(new Pattern);
   bool counts_messages = false;
   double everything = 0, all_messages = 0;  // what ranks say to themselves, too
@@ -151,11 +149,7 @@ std::vector<uint32_t> Pattern::HeaviestFirst() const {
   for (uint32_t r = 0; r < bytes.size(); ++r) {
     for (const Exchange& x : exchanges(r)) bytes[r] += x.both();
   }
-  std::vector<uint32_t> ranks(bytes.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  std::stable_sort(ranks.begin(), ranks.end(),
-                   [&](uint32_t a, uint32_t b) { return bytes[a] > bytes[b]; });
-  return ranks;
+  return NumbersBy(bytes.size(), [&](uint32_t rank) { return -bytes[rank]; });
 }
 
 size_t Pattern::MemoryBytes() const {
@@ -165,9 +159,8 @@ size_t Pattern::MemoryBytes() const {
          empty_messages_.capacity() * sizeof(Entry);
 }
 
-absl::StatusOr<std::shared_ptr<const Pattern>> AsTimes(const Pattern& pattern,
-                                                       double latency_seconds,
-                                                       double bytes_per_second) {
+absl::StatusOr<PatternPointer> AsTimes(const Pattern& pattern, double latency_seconds,
+                                       double bytes_per_second) {
   if (!(latency_seconds >= 0) || !std::isfinite(latency_seconds)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("a latency of %g s; give seconds from 0 up", latency_seconds));

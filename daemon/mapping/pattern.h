@@ -1,6 +1,5 @@
 // Who talks to whom, and how much: the communication pattern of a job as one immutable value
-// (Hoefler 2011, section 2: G; Wang 2015, 3.1: the communication matrix). Knows no places, no
-// fabric and no file format (input/).
+// (Hoefler 2011, section 2: G; Wang 2015, 3.1: the communication matrix).
 #ifndef COPPICE_DAEMON_MAPPING_PATTERN_H_
 #define COPPICE_DAEMON_MAPPING_PATTERN_H_
 
@@ -23,6 +22,8 @@ struct Exchange {
   double both() const { return out_bytes + in_bytes; }
 };
 
+using PatternPointer = std::shared_ptr<const class Pattern>;
+
 // Compressed sparse rows over ranks 0..P-1; each pair is in both ranks' rows. Thread-safe.
 class Pattern final {
  public:
@@ -40,8 +41,7 @@ class Pattern final {
   // negative, NaN or infinite, a sum that overflows; naming the limit: no ranks, more than
   // kMaxRanks, or more than kMaxIdleRanks with less than a pair that talks for 16 of them, so that
   // few bytes of a file never take much memory. O(entries log(entries per rank)).
-  static absl::StatusOr<std::shared_ptr<const Pattern>> Make(uint32_t rank_count,
-                                                             std::vector<Entry> entries);
+  static absl::StatusOr<PatternPointer> Make(uint32_t rank_count, std::vector<Entry> entries);
 
   uint32_t rank_count() const { return static_cast<uint32_t>(begin_.size() - 1); }
   // Pairs of two different ranks, in either direction, that exchange anything.
@@ -60,6 +60,7 @@ class Pattern final {
   // What a rank sends to itself: it crosses no link, but counts where a place is not at distance 0
   // from itself, as in some QAP instances.
   double self_bytes(uint32_t rank) const { return self_bytes_.empty() ? 0 : self_bytes_[rank]; }
+  bool has_self_bytes() const { return !self_bytes_.empty(); }  // some rank's are above 0
   // Messages that carry no byte, and all messages of a rank to itself, by pair; bytes are 0. They
   // weigh nothing but where weights are times (AsTimes).
   absl::Span<const Entry> empty_messages() const { return empty_messages_; }
@@ -92,9 +93,8 @@ class Pattern final {
 // communication graph's weights), in seconds; bytes of a rank to itself and messages without bytes
 // alike. Bytes of a pair whose messages are not known count as one message.
 // INVALID_ARGUMENT: a latency below 0, a bandwidth not above 0, or a result out of range.
-absl::StatusOr<std::shared_ptr<const Pattern>> AsTimes(const Pattern& pattern,
-                                                       double latency_seconds,
-                                                       double bytes_per_second);
+absl::StatusOr<PatternPointer> AsTimes(const Pattern& pattern, double latency_seconds,
+                                       double bytes_per_second);
 
 }  // namespace coppice
 

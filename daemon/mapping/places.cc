@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -23,97 +22,6 @@ absl::Status CheckSlots(uint64_t places, uint64_t slots_each) {
   }
   return absl::OkStatus();
 }
-
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const Places>> Places::OfEndpoints(
-    const Fabric& fabric, absl::Span<const EndpointIndex> slot_endpoints,
-    uint32_t ranks_per_endpoint) {
-  if (absl::Status status = CheckSlots(slot_endpoints.size(), ranks_per_endpoint); !status.ok()) {
-    return status;
-  }
-  std::shared_ptr<Places> made(new Places);
-  absl::flat_hash_map<EndpointIndex, PlaceIndex> place_of;
-  for (const EndpointIndex e : slot_endpoints) {
-    if (e.value() >= fabric.endpoint_count()) {
-      return absl::InvalidArgumentError(absl::StrFormat("endpoint %d is not one of the fabric's %d",
-                                                        e.value(), fabric.endpoint_count()));
-    }
-    const auto [place, is_new] =
-        place_of.try_emplace(e, PlaceIndex(static_cast<uint32_t>(made->endpoints_.size())));
-    if (is_new) made->endpoints_.push_back(e);
-    made->place_of_slot_.insert(made->place_of_slot_.end(), ranks_per_endpoint, place->second);
-  }
-  made->IndexSlots(static_cast<uint32_t>(made->endpoints_.size()));
-  return made;
-}
-
-absl::StatusOr<std::shared_ptr<const Places>> Places::Numbered(uint32_t count, uint32_t capacity) {
-  if (absl::Status status = CheckSlots(count, capacity); !status.ok()) return status;
-  std::shared_ptr<Places> made(new Places);
-  made->place_of_slot_.reserve(static_cast<size_t>(count) * capacity);
-  for (uint32_t p = 0; p < count; ++p) {
-    made->place_of_slot_.insert(made->place_of_slot_.end(), capacity, PlaceIndex(p));
-  }
-  made->IndexSlots(count);
-  return made;
-}
-
-absl::StatusOr<std::shared_ptr<const Places>> Places::OfSlots(
-    absl::Span<const uint32_t> place_of_slot) {
-  if (absl::Status status = CheckSlots(place_of_slot.size(), 1); !status.ok()) return status;
-  std::shared_ptr<Places> made(new Places);
-  made->place_of_slot_.reserve(place_of_slot.size());
-  uint32_t count = 0;
-  for (const uint32_t place : place_of_slot) {
-    if (place > count) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "slot %d is on place %d, but the slots before it name only %d; number places by their "
-          "first slot",
-          made->place_of_slot_.size(), place, count));
-    }
-    if (place == count) ++count;
-    made->place_of_slot_.emplace_back(place);
-  }
-  made->IndexSlots(count);
-  return made;
-}
-
-void Places::IndexSlots(uint32_t place_count) {
-  slots_begin_.assign(place_count + 1, 0);
-  for (const PlaceIndex p : place_of_slot_) ++slots_begin_[p.value() + 1];
-  for (uint32_t p = 0; p < place_count; ++p) slots_begin_[p + 1] += slots_begin_[p];
-  slots_.resize(place_of_slot_.size());
-  std::vector<uint32_t> next(slots_begin_.begin(), slots_begin_.end() - 1);
-  for (uint32_t s = 0; s < place_of_slot_.size(); ++s)
-    slots_[next[place_of_slot_[s].value()]++] = s;
-}
-
-Mapping Places::PresentOrder(uint32_t rank_count) const {
-  return Mapping(place_of_slot_.begin(), place_of_slot_.begin() + rank_count);
-}
-
-std::vector<uint32_t> AssignSlots(const Places& places, const Mapping& mapping) {
-  constexpr uint32_t kNone = 0xffffffff;
-  std::vector<uint32_t> slot_of(mapping.size(), kNone);
-  std::vector<bool> taken(places.slot_count(), false);
-  for (uint32_t rank = 0; rank < mapping.size(); ++rank) {
-    if (places.place_of_slot(rank) != mapping[rank]) continue;
-    slot_of[rank] = rank;
-    taken[rank] = true;
-  }
-  std::vector<uint32_t> next(places.count(), 0);  // [place] the first of its slots to look at
-  for (uint32_t rank = 0; rank < mapping.size(); ++rank) {
-    if (slot_of[rank] != kNone) continue;
-    const absl::Span<const uint32_t> slots = places.slots(mapping[rank]);
-    uint32_t& i = next[mapping[rank].value()];
-    while (taken[slots[i]]) ++i;
-    slot_of[rank] = slots[i++];
-  }
-  return slot_of;
-}
-
-namespace {
 
 // A class for every distinct key, by first appearance.
 class ClassNumbers {
@@ -181,25 +89,18 @@ class RouteTree {
   // Links from `leaf` to the endpoint `to` of place `p`. Errors as Routes::Length.
   absl::StatusOr<uint32_t> Length(SwitchIndex leaf, EndpointIndex to, uint32_t p) {
     const VertexIndex end = fabric_.Vertex(to);
-    const std::optional<SwitchIndex> attached = fabric_.attached_switch(to);
-    if (!attached.has_value() || !Delivers(*attached, end, p)) {
-      return routes_.Length(fabric_.Vertex(leaf), end);
-    }
     walked_.clear();
-    uint32_t links = 1;  // the last one
-    for (SwitchIndex here = leaf; here != *attached;) {
-      if (place_of_[here.value()] == p) {
-        links = links_[here.value()];
-        break;
-      }
-      walked_.push_back(here);
-      const ChannelIndex c = routes_.NextChannel(here, end);
-      if (c == kNoChannel || !fabric_.IsSwitch(fabric_.channel_to(c)) ||
+    VertexIndex here = fabric_.Vertex(leaf);
+    while (here != end && place_of_[here.value()] != p) {
+      walked_.push_back(fabric_.AsSwitch(here));
+      const ChannelIndex c = routes_.NextChannel(walked_.back(), end);
+      if (c != kNoChannel) here = fabric_.channel_to(c);
+      if (c == kNoChannel || (here != end && !fabric_.IsSwitch(here)) ||
           walked_.size() > fabric_.switch_count()) {
         return routes_.Length(fabric_.Vertex(leaf), end);
       }
-      here = fabric_.AsSwitch(fabric_.channel_to(c));
     }
+    uint32_t links = here == end ? 0 : links_[here.value()];
     for (; !walked_.empty(); walked_.pop_back()) {
       place_of_[walked_.back().value()] = p;
       links_[walked_.back().value()] = ++links;
@@ -208,23 +109,11 @@ class RouteTree {
   }
 
  private:
-  // Whether the last switch knows the last link: asked once for each place.
-  bool Delivers(SwitchIndex last, VertexIndex end, uint32_t p) {
-    if (asked_ != p) {
-      const ChannelIndex c = routes_.NextChannel(last, end);
-      delivers_ = c != kNoChannel && fabric_.channel_to(c) == end;
-      asked_ = p;
-    }
-    return delivers_;
-  }
-
   const Routes& routes_;
   const Fabric& fabric_;
   std::vector<uint32_t> links_;     // [switch] to the place place_of_
   std::vector<uint32_t> place_of_;  // [switch]
   std::vector<SwitchIndex> walked_;
-  uint32_t asked_ = 0xffffffff;  // place
-  bool delivers_ = false;        // to asked_
 };
 
 // Whether a column for each leaf switch says what a column for each place does.
@@ -261,8 +150,91 @@ bool KeepLeafColumns(ClassDistances& d, const std::vector<PlaceIndex>& seats) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::Uniform(
-    absl::Span<const uint32_t> extents, absl::Span<const double> distances) {
+absl::StatusOr<std::shared_ptr<const Places>> Places::OfEndpoints(
+    const Fabric& fabric, absl::Span<const EndpointIndex> slot_endpoints,
+    uint32_t ranks_per_endpoint) {
+  RETURN_IF_ERROR(CheckSlots(slot_endpoints.size(), ranks_per_endpoint));
+  std::shared_ptr<Places> made(new Places);
+  absl::flat_hash_map<EndpointIndex, PlaceIndex> place_of;
+  for (const EndpointIndex e : slot_endpoints) {
+    if (e.value() >= fabric.endpoint_count()) {
+      return absl::InvalidArgumentError(absl::StrFormat("endpoint %d is not one of the fabric's %d",
+                                                        e.value(), fabric.endpoint_count()));
+    }
+    const auto [place, is_new] =
+        place_of.try_emplace(e, PlaceIndex(static_cast<uint32_t>(made->endpoints_.size())));
+    if (is_new) made->endpoints_.push_back(e);
+    made->place_of_slot_.insert(made->place_of_slot_.end(), ranks_per_endpoint, place->second);
+  }
+  made->IndexSlots(static_cast<uint32_t>(made->endpoints_.size()));
+  return made;
+}
+
+absl::StatusOr<std::shared_ptr<const Places>> Places::Numbered(uint32_t count, uint32_t capacity) {
+  RETURN_IF_ERROR(CheckSlots(count, capacity));
+  std::shared_ptr<Places> made(new Places);
+  for (uint32_t p = 0; p < count; ++p) {
+    made->place_of_slot_.insert(made->place_of_slot_.end(), capacity, PlaceIndex(p));
+  }
+  made->IndexSlots(count);
+  return made;
+}
+
+absl::StatusOr<std::shared_ptr<const Places>> Places::OfSlots(
+    absl::Span<const uint32_t> place_of_slot) {
+  RETURN_IF_ERROR(CheckSlots(place_of_slot.size(), 1));
+  std::shared_ptr<Places> made(new Places);
+  uint32_t count = 0;
+  for (const uint32_t place : place_of_slot) {
+    if (place > count) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "slot %d is on place %d, but the slots before it name only %d; number places by their "
+          "first slot",
+          made->place_of_slot_.size(), place, count));
+    }
+    if (place == count) ++count;
+    made->place_of_slot_.emplace_back(place);
+  }
+  made->IndexSlots(count);
+  return made;
+}
+
+void Places::IndexSlots(uint32_t place_count) {
+  slots_begin_.assign(place_count + 1, 0);
+  for (const PlaceIndex p : place_of_slot_) ++slots_begin_[p.value() + 1];
+  for (uint32_t p = 0; p < place_count; ++p) slots_begin_[p + 1] += slots_begin_[p];
+  slots_.resize(place_of_slot_.size());
+  std::vector<uint32_t> next(slots_begin_.begin(), slots_begin_.end() - 1);
+  for (uint32_t s = 0; s < place_of_slot_.size(); ++s)
+    slots_[next[place_of_slot_[s].value()]++] = s;
+}
+
+Mapping Places::PresentOrder(uint32_t rank_count) const {
+  return Mapping(place_of_slot_.begin(), place_of_slot_.begin() + rank_count);
+}
+
+std::vector<uint32_t> AssignSlots(const Places& places, const Mapping& mapping) {
+  constexpr uint32_t kNone = 0xffffffff;
+  std::vector<uint32_t> slot_of(mapping.size(), kNone);
+  std::vector<bool> taken(places.slot_count(), false);
+  for (uint32_t rank = 0; rank < mapping.size(); ++rank) {
+    if (places.place_of_slot(rank) != mapping[rank]) continue;
+    slot_of[rank] = rank;
+    taken[rank] = true;
+  }
+  std::vector<uint32_t> next(places.count(), 0);  // [place] the first of its slots to look at
+  for (uint32_t rank = 0; rank < mapping.size(); ++rank) {
+    if (slot_of[rank] != kNone) continue;
+    const absl::Span<const uint32_t> slots = places.slots(mapping[rank]);
+    uint32_t& i = next[mapping[rank].value()];
+    while (taken[slots[i]]) ++i;
+    slot_of[rank] = slots[i++];
+  }
+  return slot_of;
+}
+
+absl::StatusOr<DistancesPointer> PlaceDistances::Uniform(absl::Span<const uint32_t> extents,
+                                                         absl::Span<const double> distances) {
   if (extents.empty() || extents.size() != distances.size()) {
     return absl::InvalidArgumentError(
         absl::StrFormat("a hierarchy of %d levels with %d distances; give one distance a level",
@@ -303,15 +275,12 @@ absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::Uniform(
       rest /= extents[level];
     }
   }
-  std::shared_ptr<PlaceDistances> made(
-      new PlaceDistances(std::move(levels), static_cast<uint32_t>(count)));
-  made->whole_ = whole;
-  made->greatest_ = greatest;
-  return made;
+  return DistancesPointer(
+      new PlaceDistances(std::move(levels), static_cast<uint32_t>(count), true, whole, greatest));
 }
 
-absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::Hops(
-    const Places& places, const SwitchDistances& distances) {
+absl::StatusOr<DistancesPointer> PlaceDistances::Hops(const Places& places,
+                                                      const SwitchDistances& distances) {
   RETURN_IF_ERROR(CheckPlaces(places));
   const Fabric& fabric = distances.fabric();
   ClassNumbers leaves;
@@ -341,13 +310,12 @@ absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::Hops(
       if (a != b || places.count() > 1) greatest = std::max<double>(greatest, *hops);
     }
   }
-  std::shared_ptr<PlaceDistances> made(new PlaceDistances(std::move(classes), places.count()));
-  made->greatest_ = greatest;
-  return made;
+  return DistancesPointer(
+      new PlaceDistances(std::move(classes), places.count(), true, true, greatest));
 }
 
-absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::RouteLengths(
-    const Places& places, const Routes& routes) {
+absl::StatusOr<DistancesPointer> PlaceDistances::RouteLengths(const Places& places,
+                                                              const Routes& routes) {
   RETURN_IF_ERROR(CheckPlaces(places));
   const Fabric& fabric = routes.fabric();
   ClassNumbers leaves;
@@ -380,14 +348,12 @@ absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::RouteLengt
   // Were D symmetric, all places of a leaf switch were equally far from another leaf switch.
   const bool by_leaves = EqualWithinLeaves(classes, seats);
   const bool symmetric = by_leaves && KeepLeafColumns(classes, seats);
-  std::shared_ptr<PlaceDistances> made(new PlaceDistances(std::move(classes), places.count()));
-  made->symmetric_ = symmetric;
-  made->greatest_ = greatest;
-  return made;
+  return DistancesPointer(
+      new PlaceDistances(std::move(classes), places.count(), symmetric, true, greatest));
 }
 
-absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::Matrix(
-    uint32_t count, std::vector<double> values) {
+absl::StatusOr<DistancesPointer> PlaceDistances::Matrix(uint32_t count,
+                                                        std::vector<double> values) {
   if (count == 0 || count > kMaxMatrixPlaces || values.size() != size_t{count} * count) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "a distance matrix of %d places with %d values; give places squared values for 1 to %d "
@@ -409,23 +375,8 @@ absl::StatusOr<std::shared_ptr<const PlaceDistances>> PlaceDistances::Matrix(
       greatest = std::max(greatest, distance);
     }
   }
-  std::shared_ptr<PlaceDistances> made(
-      new PlaceDistances(MatrixDistances{count, std::move(values)}, count));
-  made->symmetric_ = symmetric;
-  made->whole_ = whole;
-  made->greatest_ = greatest;
-  return made;
-}
-
-size_t PlaceDistances::MemoryBytes() const {
-  struct Bytes {
-    size_t operator()(const LevelDistances& d) const { return d.codes.size() * 8; }
-    size_t operator()(const ClassDistances& d) const {
-      return d.bundles.size() * 12 + d.links.size();
-    }
-    size_t operator()(const MatrixDistances& d) const { return d.values.size() * 8; }
-  };
-  return sizeof(*this) + std::visit(Bytes(), form_);
+  return DistancesPointer(new PlaceDistances(MatrixDistances{count, std::move(values)}, count,
+                                             symmetric, whole, greatest));
 }
 
 }  // namespace coppice

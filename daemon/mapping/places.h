@@ -1,6 +1,6 @@
 // Where the ranks of a job may sit: its places, which are allocated nodes (or cores of a made-up
 // hierarchy, or locations of a QAP instance), how many ranks each takes, and the slots of the
-// present allocation in rank order. Knows no pattern and no distances.
+// present allocation in rank order; and how far places are from each other.
 //
 //     slots    0   1   2   3   4   5        (rank r sits in slot r today)
 //     place    A   A   B   B   A   A        A: node17, 4 ranks   B: node18, 2 ranks
@@ -11,7 +11,6 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -86,13 +85,12 @@ class Places final {
 // (mapping_metrics.h). O(slots).
 std::vector<uint32_t> AssignSlots(const Places& places, const Mapping& mapping);
 
-// How far places are from each other: D of the QAP cost (Wang 2015, eq. 1). Three forms, so that
-// nothing of the size of places squared is kept where the fabric's structure says the same:
+// How far places are from each other, D of the QAP cost (Wang 2015, eq. 1), in three forms:
 //
 //   levels     D depends on the smallest group that holds both places: core, node, switch, pod
 //   classes    endpoints of one leaf switch are equally far from all others: a table of switches
 //   matrix     given or measured, any values, asymmetric if you like
-
+//
 // Each of the three is called with place numbers: d(a, b) = D(a, b).
 
 struct LevelDistances {
@@ -129,6 +127,8 @@ struct MatrixDistances {
   }
 };
 
+using DistancesPointer = std::shared_ptr<const class PlaceDistances>;
+
 // Immutable; thread-safe.
 class PlaceDistances final {
  public:
@@ -140,25 +140,23 @@ class PlaceDistances final {
   // 4 places a node 1 apart, 8 nodes a switch 10 apart, 6 switches 100 apart; 0 within a place.
   // INVALID_ARGUMENT, naming the level: no levels, other numbers of both, an extent of 0, more than
   // Places::kMaxSlots places, a distance that is negative, NaN or infinite.
-  static absl::StatusOr<std::shared_ptr<const PlaceDistances>> Uniform(
-      absl::Span<const uint32_t> extents, absl::Span<const double> distances);
+  static absl::StatusOr<DistancesPointer> Uniform(absl::Span<const uint32_t> extents,
+                                                  absl::Span<const double> distances);
 
   // Links on a shortest path between the places' endpoints; 0 in one bundle (Fabric::bundle).
   // FAILED_PRECONDITION, naming two endpoints: no path. RESOURCE_EXHAUSTED: more than
   // kMaxTableBytes. Memory: leaf switches squared bytes.
-  static absl::StatusOr<std::shared_ptr<const PlaceDistances>> Hops(
-      const Places& places, const SwitchDistances& distances);
+  static absl::StatusOr<DistancesPointer> Hops(const Places& places,
+                                               const SwitchDistances& distances);
 
   // Links on the route between the places' endpoints; may be asymmetric. Errors as Hops and
   // Routes::Length. Memory: leaf switches times places bytes, or squared where the routes to all
   // places of a leaf switch are equally long; time: places times switches.
-  static absl::StatusOr<std::shared_ptr<const PlaceDistances>> RouteLengths(const Places& places,
-                                                                            const Routes& routes);
+  static absl::StatusOr<DistancesPointer> RouteLengths(const Places& places, const Routes& routes);
 
   // [from][to], row by row. INVALID_ARGUMENT, naming row and column (from 1): not square, a value
   // that is negative, NaN or infinite; or more than kMaxMatrixPlaces.
-  static absl::StatusOr<std::shared_ptr<const PlaceDistances>> Matrix(uint32_t count,
-                                                                      std::vector<double> values);
+  static absl::StatusOr<DistancesPointer> Matrix(uint32_t count, std::vector<double> values);
 
   uint32_t count() const { return count_; }
   // D(a, b) = D(b, a) for all places.
@@ -174,15 +172,18 @@ class PlaceDistances final {
   //   std::visit([&](const auto& d) { ... d(a, b) ... }, distances.form());
   const Form& form() const { return form_; }
 
-  size_t MemoryBytes() const;
-
  private:
-  PlaceDistances(Form form, uint32_t count) : form_(std::move(form)), count_(count) {}
+  PlaceDistances(Form form, uint32_t count, bool symmetric, bool whole, double greatest)
+      : form_(std::move(form)),
+        count_(count),
+        symmetric_(symmetric),
+        whole_(whole),
+        greatest_(greatest) {}
 
-  Form form_;
-  uint32_t count_ = 0;
-  bool symmetric_ = true, whole_ = true;
-  double greatest_ = 0;
+  const Form form_;
+  const uint32_t count_;
+  const bool symmetric_, whole_;
+  const double greatest_;
 };
 
 }  // namespace coppice

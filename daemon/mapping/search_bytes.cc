@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "absl/container/flat_hash_set.h"
 #include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/mapping/places.h"
-#include "daemon/mapping/search/cluster/cluster_map.h"
-#include "daemon/mapping/search/cluster/rank_clusters.h"
+#include "daemon/mapping/search/cluster/clusters.h"
 #include "daemon/mapping/search/dense/dense_qap.h"
+#include "daemon/mapping/search/groups/groups.h"
 #include "daemon/mapping/search/links/traffic_routes.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
 
@@ -38,7 +37,7 @@ size_t DenseBytes(size_t slots, size_t threads) {
 }
 
 // Of methods that find eigenvectors: the basis and the vectors in three forms
-// (search/cluster/rank_clusters.h), and for each thread its rows.
+// (search/cluster/clusters.h), and for each thread its rows.
 size_t EmbeddingBytes(const SearchExtent& e, size_t threads) {
   const size_t full = std::min<size_t>(e.clustered, kMaxDenseVertices);
   return (7 + 2 * threads) * sizeof(double) * e.coordinates + 4 * sizeof(double) * full * full;
@@ -46,7 +45,7 @@ size_t EmbeddingBytes(const SearchExtent& e, size_t threads) {
 
 // The portfolio does without them beyond so many ranks.
 constexpr size_t kMaxClustered = 20000;
-constexpr uint32_t kLines = 2;  // of the portfolio (algorithm/auto_lines.h)
+constexpr uint32_t kLines = 2;  // of the portfolio (algorithm/auto.h)
 
 }  // namespace
 
@@ -103,17 +102,13 @@ size_t SearchBytes(absl::string_view algorithm, const MappingProblem& problem, u
   extent.slots = places.slot_count();
   extent.places = extent.leaves = places.count();
   SetMethod(algorithm, {}, problem.objective, extent);
-  if (problem.snapshot != nullptr && places.has_endpoints()) {
+  if (problem.on_fabric()) {
     const Fabric& fabric = *problem.snapshot->fabric;
     extent.channels = fabric.channel_count();
     extent.switches = fabric.switch_count();
     extent.tables = problem.snapshot->routes->kind() == RouteKind::kForwardingTables;
-    absl::flat_hash_set<uint32_t> leaves;
-    for (uint32_t p = 0; p < places.count(); ++p) {
-      const auto leaf = fabric.attached_switch(places.endpoint(PlaceIndex(p)));
-      leaves.insert(leaf.has_value() ? leaf->value() : fabric.switch_count() + p);
-    }
-    extent.leaves = leaves.size();
+    const LeafRings rings(fabric, places);
+    if (rings.complete()) extent.leaves = rings.count();
   }
   return SearchBytes(extent, threads);
 }

@@ -1,5 +1,4 @@
-// How much memory a search may take, told before it begins, so that whoever runs several can refuse
-// one more politely.
+// How much memory a search may take, told before it begins: who runs several can refuse one more.
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_BYTES_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_BYTES_H_
 

@@ -1,11 +1,5 @@
-// How a search runs: how long, with whom, and the workers that it is divided among.
-//
 // How long a search may go on, who wants to hear of it, and who else searches: the one door through
 // which clocks, callers and other processes reach an algorithm.
-//
-//     stopped()     asked again and again by whatever can end at once
-//     remaining()   asked before work that cannot: is there time for it?
-//     team()        the processes that search with this one, by algorithms that span processes
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_CONTROL_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_CONTROL_H_
 
@@ -22,16 +16,16 @@
 
 namespace coppice {
 
-// A solution of a dense problem as a value: what searches hand to each other, within a process and
-// between processes.
-
-// The slot of every rank, dummies included: a permutation of 0..size-1.
+// A solution of a dense problem is what searches hand to each other, within a process and between
+// processes. The slot of every rank, dummies included: a permutation of 0..size-1.
 using DenseOrder = std::vector<uint32_t>;
 
 // A solution and its cost, in sums of the kept numbers (search/dense/dense_qap.h).
 struct DenseSolution {
   DenseOrder order;
   double cost = std::numeric_limits<double>::infinity();
+
+  friend bool operator<(const DenseSolution& a, const DenseSolution& b) { return a.cost < b.cost; }
 };
 
 // The processes that search one problem together, as an algorithm sees them. Each runs the same
@@ -44,7 +38,7 @@ struct DenseSolution {
 // Whether another round follows must be the same answer in every process: an algorithm asks Any(),
 // and compares only costs that ShareBest() has told everybody, never a clock or a cost of its own.
 // Sums of doubles may differ between nodes of unlike processors.
-
+//
 // All but process() and process_count() are collective: every process calls them in the same order,
 // with orders of the same size, and waits for the others. An error, of a process that is gone or
 // silent for too long, says which and ends the search in all of them. Not thread-safe.
@@ -95,8 +89,7 @@ class SearchControl final {
   bool stopped() const { return stopped_ && stopped_(); }
 
   bool has_deadline() const { return static_cast<bool>(remaining_); }
-  // Seconds; infinite without a deadline, below 0 after it. The difference of two answers is what
-  // the work between them took.
+  // Seconds, for what cannot be stopped; infinite without a deadline, below 0 after it.
   double remaining() const {
     return remaining_ ? remaining_() : std::numeric_limits<double>::infinity();
   }
@@ -124,11 +117,9 @@ class SearchControl final {
   SearchTeam* team_ = &SearchAlone();
 };
 
-// Work in numbered pieces that threads take in turn. What a piece does must depend on its number
-// alone: then the number of threads changes the time and nothing else.
-
 // Calls work(0) ... work(count - 1), each once, on at most `threads` threads of which the caller's
-// is one; returns when all have ended.
+// is one; returns when all have ended. What a piece does must depend on its number alone: then the
+// number of threads changes the time and nothing else.
 void RunLogicalWorkers(uint32_t threads, uint32_t count,
                        absl::FunctionRef<void(uint32_t worker)> work);
 

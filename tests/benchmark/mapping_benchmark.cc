@@ -25,7 +25,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "daemon/mapping/algorithm.h"
-#include "daemon/mapping/input/graph_files.h"
+#include "daemon/mapping/input/pattern_file.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "tests/benchmark/mapping/cases.h"
 #include "tests/benchmark/mapping/rivals.h"

@@ -23,7 +23,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "daemon/mapping/algorithm.h"
-#include "daemon/mapping/input/graph_files.h"
+#include "daemon/mapping/input/pattern_file.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search_bytes.h"
 #include "tests/benchmark/mapping/cases.h"

@@ -32,7 +32,7 @@
 
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/groups/metis_partition.h"
+#include "daemon/mapping/search/partition/partition.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/benchmark/mapping/rivals.h"
 
@@ -200,7 +200,7 @@ Mapping ByMetis(const Case& one, const MappingProblem& cores, double& seconds) {
   std::vector<uint32_t> parts;
   for (const PlaceIndex p : answer.mapping) parts.push_back(p.value());
   // Its parts may be larger than a node.
-  BalanceParts(GraphOf(*problem.pattern), std::vector<uint32_t>(nodes, kCores), parts);
+  FitParts(GraphOf(*problem.pattern), std::vector<uint32_t>(nodes, kCores), parts, {});
   std::vector<uint32_t> used(nodes, 0);
   Mapping mapping;
   for (const uint32_t node : parts) mapping.emplace_back(node * kCores + used[node]++);

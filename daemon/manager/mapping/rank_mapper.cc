@@ -59,7 +59,8 @@ size_t BytesNeeded(const MappingTask& task, const SeatCounts& seats, const Snaps
   extent.tables = snapshot.routes->kind() == RouteKind::kForwardingTables;
   size_t distances = extent.leaves * extent.leaves;
   if (task.distance == PlaceDistanceKind::kRoutes) distances = extent.leaves * extent.places;
-  if (task.distance == PlaceDistanceKind::kMatrix) distances = task.matrix->MemoryBytes();
+  if (task.distance == PlaceDistanceKind::kMatrix)
+    distances = sizeof(double) * task.matrix->count() * task.matrix->count();
   if (task.distance == PlaceDistanceKind::kMeasured) distances = 8 * extent.places * extent.places;
   const size_t problem = 2 * task.pattern->MemoryBytes() + 256 * extent.slots +
                          64 * extent.channels + std::min(distances, kMaxDistances);

@@ -1,5 +1,6 @@
-// The algorithms that daemon/mapping/algorithm.cc has in its table: what each does, and
-// where it comes from.
+// The algorithms that daemon/mapping/algorithm.cc has in its table: what each does, and where it
+// comes from. Those of dense problems (search/dense/) minimise the QAP cost and never return worse
+// than the start by it.
 #ifndef COPPICE_DAEMON_MAPPING_ALGORITHM_ALGORITHMS_H_
 #define COPPICE_DAEMON_MAPPING_ALGORITHM_ALGORITHMS_H_
 
@@ -11,7 +12,7 @@
 namespace coppice {
 
 // "annealing": from the better of the start and a multisection, annealed at low temperature with
-// proposals near partners (search/sparse/sparse_swaps.h), each round with twice the proposals of
+// proposals near partners (search/sparse/sparse_search.h), each round with twice the proposals of
 // the one before; after each the best is polished by swaps.
 //
 //     start      multisection
@@ -19,7 +20,7 @@ namespace coppice {
 //          better --> swaps --> anneal x1 --> anneal x2 --> anneal x4 ...
 //
 // O(ranks * proposals * 2^rounds * degree).
-const MappingAlgorithm& AnnealingAlgorithm();
+MappingRun RunAnnealing;
 
 // "parallel-annealing": GraphHunter's parallel simulated annealing (Baranov 2022, section "Parallel
 // algorithms"; ParallelSA).
@@ -29,34 +30,33 @@ const MappingAlgorithm& AnnealingAlgorithm();
 //     worker 2   --n iterations--'      '--n iterations--'
 //                        all go on from the best that any has found
 //
-// Presets are the paper's: 50 candidates at each temperature; 1,000 iterations between exchanges,
-// 100 where it found that better (n = 343: here for 257 to 512 slots); 50,000 iterations up to 256
-// slots, 100,000 beyond; as many workers ("solvers") as slots up to 100, then 125; Cauchy cooling,
-// which it found better than proportional. It ends after all iterations, at the final temperature,
-// or when nothing has improved for a while.
+// Presets are the paper's (algorithm.cc); for n = 343, here for 257 to 512 slots, it found 100
+// iterations between exchanges better than 1,000. It ends after all iterations or when nothing has
+// improved for a while.
 //
 // Departures: the paper gives neither temperatures nor the patience; ours are measured
 // (search/dense/dense_search.h), and 100 iterations for each slot, at least one exchange and at
 // most a fifth of all. An iteration is one temperature with all its candidates. Workers are
-// logical: any number of threads runs them with one result, and so does any number of processes
-// that have as many in all (search_control.h). Worker 0 begins with the start.
-//
-// Cost: iterations * candidates * workers swap costs of O(n), and a copy of n^2 for each worker and
-// exchange.
-
-// Minimises the QAP cost; never returns worse than the start by it.
-const MappingAlgorithm& ParallelAnnealingAlgorithm();
+// logical (search_control.h). Worker 0 begins with the start. Cost: iterations * candidates *
+// workers swap costs of O(n), and a copy of n^2 for each worker and exchange.
+MappingRun RunParallelAnnealing;
 
 // What everybody compares with: orders that know the places and nothing of the pattern.
+MappingRun RunIdentity;    // the start, as it is
+MappingRun RunBlock;       // fills place after place
+MappingRun RunRoundRobin;  // one rank on every place in turn, as long as it has room
+MappingRun RunRandom;      // the slots shuffled by the seed
 
-// "identity": the start, as it is: without one the present order.
-const MappingAlgorithm& IdentityAlgorithm();
-// "block": fills place after place, in the order of the places.
-const MappingAlgorithm& BlockAlgorithm();
-// "round-robin": one rank on every place in turn, as long as it has room.
-const MappingAlgorithm& RoundRobinAlgorithm();
-// "random": the slots shuffled by the seed.
-const MappingAlgorithm& RandomAlgorithm();
+// Their files have the papers, pictures and departures.
+MappingRun RunGreedy;                  // the heaviest edge next, to the closest place with room
+MappingRun RunRecursive;               // pattern and fabric are cut in two again and again
+MappingRun RunRcm;                     // reverse Cuthill-McKee orders of both, laid on each other
+MappingRun RunMulticore;               // a part for every place, then another method for the parts
+MappingRun RunThresholdAccepting;      // exchanges two random positions at a time
+MappingRun RunCpNsc;                   // spectral clusters of ranks onto nodes
+MappingRun RunHierarchicalClustering;  // cp-nsc for one level of switches at a time
+MappingRun RunPairExchange;            // exchanges any two positions that gain by it
+MappingRun RunCongestion;              // exchanges slots, guided by the bytes of every channel
 
 // "combined": GraphHunter's annealing that makes the population of a genetic algorithm (Baranov
 // 2022, section "Parallel algorithms", five steps; PGSA).
@@ -65,46 +65,14 @@ const MappingAlgorithm& RandomAlgorithm();
 //     worker 1   anneal, anneal, ... n times --> population --> genetic generations --+--> best
 //                (no exchange: populations differ)    `-- ring or master-slave --'
 //
-// Departures: as of parallel-annealing and parallel-genetic; how long each annealing takes is not
-// said: here 1,000 iterations of 50 candidates, on the whole range of temperatures.
-//
-// Cost: workers * population * 50,000 swap costs of O(n), then as parallel-genetic.
-
-// Minimises the QAP cost; never returns worse than the start by it.
-const MappingAlgorithm& CombinedAlgorithm();
-
-// Congestion-aware refinement over the real routes.
-
-// "congestion": improves any start by exchanging slots, guided by the bytes of every channel.
-const MappingAlgorithm& CongestionAlgorithm();
-
-// Communication pattern, normalised spectral clustering (Wang 2015, algorithm 1).
-
-// "cp-nsc": spectral clusters of ranks onto nodes; see the source file for picture and departures.
-const MappingAlgorithm& CpNscAlgorithm();
-
-// The greedy mapping (Hoefler 2011, section 3.1, algorithm 1).
-
-// "greedy": the heaviest edge next, to the closest place with room over the idlest links.
-const MappingAlgorithm& GreedyAlgorithm();
-
-// The hierarchical clustering map (Wang 2015, 4.5).
-
-// "hierarchical-clustering": cp-nsc for one level of switches at a time, from the root down.
-const MappingAlgorithm& HierarchicalClusteringAlgorithm();
+// Departures: as of parallel-annealing and parallel-genetic; an annealing takes 1,000 iterations of
+// 50 candidates. Cost: workers * population * 50,000 swap costs of O(n), then as parallel-genetic.
+MappingRun RunCombined;
 
 // "local-search": swaps and moves of ranks to places near their partners', with gains from the
-// neighbours alone, until none helps (search/sparse/sparse_swaps.h, with the picture); where places
-// take many ranks, moves from the border first, on all levels (search/sparse/sparse_multilevel.h).
-
-// O(degree^2 * near) for each rank that is looked at.
-const MappingAlgorithm& LocalSearchAlgorithm();
-
-// Pair exchange (Wang 2015, 4.4.3 and 5.1.3; Brandfass, Alrutz and Gerhold 2013).
-
-// "pair-exchange": exchanges any two positions that gain by it, any start, with or without a
-// fabric.
-const MappingAlgorithm& PairExchangeAlgorithm();
+// neighbours alone, until none helps; where places take many ranks, moves from the border first, on
+// all levels (search/sparse/sparse_search.h). O(degree^2 * near) for each rank that is looked at.
+MappingRun RunLocalSearch;
 
 // "memetic": a population of annealed solutions that learn from each other, for dense quadratic
 // assignment problems whose cost has several scales: groups within groups. Ours; the parts are
@@ -115,25 +83,20 @@ const MappingAlgorithm& PairExchangeAlgorithm();
 //                 |                                                  |
 //                 too dear here: another basin, away with it         v
 //                                                     population of an island --best--> next island
-//     parents a, b:   . . X . X X . X .   X: ranks that sit elsewhere in b, and a tenth of the
-//     others child:   a, with the X free; reheated to 1.5 times the middle temperature, cooled; it
-//     takes
-//              the place of the worse parent if it is better than that and like no other
+//     parents a, b:   . . X . X X . X .   X: ranks elsewhere in b, and a tenth of the others
+//     child:          a, with the X free; reheated to 1.5 times the middle temperature, cooled;
+//                     takes the place of the worse parent if it is better than that and like no
+//                     other
 //
-// Why: on Taillard's "e" instances a solution is decided when it freezes, between the start and the
-// middle temperature, group by group; no single run gets all groups right, and later swaps cannot
-// mend it since a group moves as a whole. Two good runs rarely have the same groups wrong: what
-// they share is right, and the rest, a small problem, can be frozen again and again.
+// Why: on Taillard's "e" instances a solution freezes group by group; no single run gets all groups
+// right, and later swaps cannot mend it. Two good runs rarely have the same groups wrong: what they
+// share is right, and the rest, a small problem, can be frozen again and again.
 //
 // An epoch ends when no island has found anything better for three times its population. The next
-// begins anew; when it ends, the best of the epochs before join it. Islands may be spread over
-// processes (search_control.h): as many in all give the same result.
-//
-// Cost: an individual is 600 sweeps; a sweep O(n^3) at the start, a tenth and less below the middle
-// temperature (search/dense/dense_search.h). Memory: n^2 for each island and for each thread.
-
-// Minimises the QAP cost; never returns worse than the start by it.
-const MappingAlgorithm& MemeticAlgorithm();
+// begins anew; when it ends, the best of the epochs before join it. Cost: an individual is 600
+// sweeps; a sweep O(n^3) at the start, a tenth and less below the middle temperature
+// (search/dense/dense_search.h). Memory: n^2 for each island and for each thread.
+MappingRun RunMemetic;
 
 // "parallel-genetic": GraphHunter's parallel genetic algorithm (Baranov 2022, section "Parallel
 // algorithms"; GeneticAlg::CircleSolve and MasterSlaveSolve). An individual is the array of the
@@ -144,36 +107,15 @@ const MappingAlgorithm& MemeticAlgorithm();
 //        ^                  |                 worker 1 --best-->        --children--> worker 1
 //     worker 3 <--best-- worker 2             (the paper finds it of little use)
 //
-// Departures: the paper takes its operators and rates from a library without naming them; ours are
-// tournaments of two, uniform crossover, swaps, twins changed further
-// (search/dense/dense_search.h); no population is below 50. The start is one individual of worker
-// 0. The master is process 0, and whoever gets a child counts its cost. Workers are logical: any
-// number of threads runs them with one result, and so does any number of processes that have as
-// many in all (search_control.h).
-//
-// Cost: generations * workers * n / 2 whole sums of O(n^2). Memory: workers * population * 4 n.
-
-// Minimises the QAP cost; never returns worse than the start by it.
-const MappingAlgorithm& ParallelGeneticAlgorithm();
+// Departures: the paper does not name its operators and rates; ours are in
+// search/dense/dense_search.h; no population is below 50. The start is one individual of worker 0.
+// The master is process 0, and whoever gets a child counts its cost. Cost: generations * workers *
+// n / 2 whole sums of O(n^2). Memory: workers * population * 4 n.
+MappingRun RunParallelGenetic;
 
 // RESOURCE_EXHAUSTED, naming both, if so many individuals of `size` slots take more than that.
 inline constexpr uint64_t kMaxPopulationBytes = uint64_t{1} << 30;
 absl::Status CheckPopulationMemory(uint32_t size, uint64_t individuals);
-
-// Hosts of several ranks: partition first, then map the parts (Hoefler 2011, section 3.4).
-
-// "multicore": a part of the pattern for every place, then another method for the parts.
-const MappingAlgorithm& MulticoreAlgorithm();
-
-// Mapping by graph similarity (Hoefler 2011, section 3.3).
-
-// "rcm": reverse Cuthill-McKee orders of the pattern and of the fabric, laid on each other.
-const MappingAlgorithm& RcmAlgorithm();
-
-// Recursive bisection mapping (Hoefler 2011, section 3.2, algorithm 2).
-
-// "recursive": pattern and fabric are cut in two again and again, half onto half.
-const MappingAlgorithm& RecursiveAlgorithm();
 
 // "multisection": the pattern is cut along the fabric's own levels.
 //
@@ -187,9 +129,8 @@ const MappingAlgorithm& RecursiveAlgorithm();
 // sparse quadratic assignment", JEA 2020 (imbalance per level). Cuts are METIS's, refined on all
 // levels; groups come from any distances (search/groups/groups.h), so that it works on every
 // fabric; the result is refined by the mapping's cost itself where places take many ranks.
-
 // O(pairs * levels) a try, about.
-const MappingAlgorithm& MultisectionAlgorithm();
+MappingRun RunMultisection;
 
 // "robust-tabu": robust taboo search for the quadratic assignment problem (Taillard 1991, Parallel
 // Computing 17), for dense problems without structure, such as tai100a, where annealed solutions
@@ -209,18 +150,11 @@ const MappingAlgorithm& MultisectionAlgorithm();
 //
 // Departures: the time on the list is 8 n x^3 steps with x even in 0..1, as in Taillard's later
 // program, not 0.9 n to 1.1 n; what has not been for long is looked for in one rank a step, in
-// turn, not in all; after n^2 steps without improvement a search goes on from the best it has found
-// after a kick of random swaps (iterated tabu search, Misevicius 2012): without, it stays 0.3 %
-// dearer on tai60a and tai100a; several searches run beside each other, the first from the start,
-// the others from random orders. Memory: 12 n^2 bytes for each thread beside the matrices.
-
-// Minimises the QAP cost; never returns worse than the start by it.
-const MappingAlgorithm& RobustTabuAlgorithm();
-
-// Threshold accepting (Hoefler 2011, section 3.5; Dueck and Scheuer 1990).
-
-// "threshold-accepting": exchanges two random positions at a time, any start.
-const MappingAlgorithm& ThresholdAcceptingAlgorithm();
+// turn; after n^2 steps without improvement a search goes on from its best after a kick of random
+// swaps (iterated tabu search, Misevicius 2012): without, it stays 0.3 % dearer on tai60a and
+// tai100a; several searches run beside each other, the others from random orders. Memory: 12 n^2
+// bytes for each thread beside the matrices.
+MappingRun RunRobustTabu;
 
 // "auto": a portfolio that is stopped whenever the caller likes and hands back the best so far.
 //
@@ -230,36 +164,27 @@ const MappingAlgorithm& ThresholdAcceptingAlgorithm();
 //                             |     anneal it, anneal another start, combine, congestion, tabu, ...
 //                             +---- the best of the tasks, in their order, when all are done
 //
-// A round begins when the one before is complete, and its tasks depend on nothing but round, seed
-// and incumbent: so equal seeds give equal results for any number of threads, unless the clock
-// ends a round early. Never worse than the present order by the problem's objective.
+// A round's tasks depend on nothing but round, seed and incumbent. Never worse than the present
+// order by the problem's objective.
 //
-//   few ranks on each place   rounds of annealing, each with twice the proposals (sparse_swaps.h)
+//   few ranks on each place   rounds of annealing, each with twice the proposals (sparse_search.h)
 //   many ranks on each place  multisections with more and more care, and combinations of the best
 //   congestion                "congestion" on the real routes, which goes on through all rounds
-//                             (auto_lines.h); what it comes to is then to be proven
+//                             (auto.h); what it comes to is then to be proven
 //   dense                     beside annealing "memetic" and "robust-tabu"; most of the time goes
 //                             to whichever improved last
 //   up to 8 ranks             branch and bound, for a part of the time
 //
 // With a deadline it goes on until then; else it ends after some rounds. It ends before where
-// nothing is left to gain: the optimum is proven, or a bound that no order is below is reached.
-// Of orders alike in congestion, which on networks of full bisection are nearly all, it prefers as
-// mapping_metrics.h does; once the congestion is proven it goes on for that alone, until a few
-// rounds come to nothing more.
+// nothing is left to gain. Of orders alike in congestion it prefers as mapping_metrics.h does; once
+// the congestion is proven it goes on for that alone, until a few rounds come to nothing more.
 //
-// A candidate that cannot be measured, as two ranks of it have no route, is none; only where the
-// present order cannot be is there an error.
-//
-// Algorithms of other files are found by name in the table; one that is missing or declines is
-// passed over. What cannot be stopped is only begun if there is time for it, as far as that can be
-// told: METIS (search/groups/metis_partition.h), measures (auto_incumbent.h).
-
+// One that declines is passed over. What cannot be stopped is only begun if there is time for it:
+// METIS (search/groups/metis_partition.h), measures (auto.h). The note says what ran,
+// what won and why it ended.
+MappingRun RunAuto;
 // It searches as a dense problem, with matrices of all slots, no more slots than these.
 inline constexpr uint32_t kPortfolioDenseSlots = 1024;
-
-// The note says what ran, what won and why it ended.
-const MappingAlgorithm& AutoAlgorithm();
 
 }  // namespace coppice
 

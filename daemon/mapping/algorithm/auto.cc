@@ -1,3 +1,5 @@
+#include "daemon/mapping/algorithm/auto.h"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -5,7 +7,6 @@
 #include <initializer_list>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -17,8 +18,6 @@
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm/algorithms.h"
-#include "daemon/mapping/algorithm/auto_incumbent.h"
-#include "daemon/mapping/algorithm/auto_lines.h"
 #include "daemon/mapping/search/links/congestion_bound.h"
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
@@ -29,9 +28,8 @@ namespace {
 
 constexpr uint32_t kRoundsWithoutDeadline = 12;
 constexpr uint32_t kStaleRoundsOfEquals = 4;
-constexpr uint32_t kCostBoundRound = 4;  // of the cost: after what takes milliseconds
-constexpr double kScoresOfBound =
-    20;  // a bound is not looked for if so many measures take too long
+constexpr uint32_t kCostBoundRound = 4;     // of the cost: after what takes milliseconds
+constexpr double kScoresOfBound = 20;       // for a bound there must be time for so many measures
 constexpr double kShareOfExhaustive = 0.3;  // of the time that is left
 constexpr double kShareOfProof = 0.4;       // of the time that is left, each time
 constexpr double kShareOfProofAlone = 0.1;  // with one thread, which is the search's, too
@@ -48,9 +46,8 @@ constexpr uint32_t kMaxDoublings = 16;
 constexpr size_t kPopulation = 8;
 constexpr double kWorthAParent = 1.1;   // times the best score: who is worse is forgotten
 constexpr uint32_t kManyRanks = 20000;  // beyond, the quadratic algorithms of other files wait
-// A pattern of which more than one in so many of all pairs communicates is dense: the price of a
-// swap as a dense method counts it, some 0.05 ns for each slot, is less than that of two ranks'
-// exchanges.
+// A pattern of which more than one in so many of all pairs communicates is dense: a swap costs less
+// as a dense method counts it, some 0.05 ns for each slot.
 constexpr double kDensePart = 12;
 constexpr uint32_t kFirstDenseRound = 3;  // after what takes milliseconds
 constexpr uint32_t kEqualTurns = 3;       // of every way, before the best of them is preferred
@@ -83,22 +80,14 @@ double TabuStepsOf(uint32_t turn) {
 // Annealings of the bytes on channels: after twelve without gain each is twice as long.
 double HeatsOf(uint32_t round) { return round < 2 ? 3 * (round + 1) : 12 * (round - 1); }
 
-// Ranks that talk to themselves alone: the heaviest belongs where that costs least (the least sum
-// of products of two sequences has them in opposite orders).
+// Ranks that talk to themselves alone: the heaviest belongs where that costs least.
 Mapping HeaviestWhereLeast(const MappingProblem& problem) {
-  const PlaceDistances& d = *problem.distances;
-  std::vector<uint32_t> ranks(problem.rank_count()), slots(problem.places->slot_count());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  std::iota(slots.begin(), slots.end(), 0);
-  std::stable_sort(ranks.begin(), ranks.end(), [&](uint32_t a, uint32_t b) {
-    return problem.pattern->self_bytes(a) > problem.pattern->self_bytes(b);
-  });
-  const auto cost = [&](uint32_t slot) {
+  const std::vector<uint32_t> ranks = NumbersBy(
+      problem.rank_count(), [&](uint32_t rank) { return -problem.pattern->self_bytes(rank); });
+  const std::vector<uint32_t> slots = NumbersBy(problem.places->slot_count(), [&](uint32_t slot) {
     const PlaceIndex p = problem.places->place_of_slot(slot);
-    return d(p, p);
-  };
-  std::stable_sort(slots.begin(), slots.end(),
-                   [&](uint32_t a, uint32_t b) { return cost(a) < cost(b); });
+    return (*problem.distances)(p, p);
+  });
   Mapping mapping(ranks.size());
   for (size_t i = 0; i < ranks.size(); ++i)
     mapping[ranks[i]] = problem.places->place_of_slot(slots[i]);
@@ -108,19 +97,12 @@ Mapping HeaviestWhereLeast(const MappingProblem& problem) {
 // The answer where no search is needed.
 std::optional<Mapped> WithoutSearch(const MappingProblem& problem) {
   if (problem.pattern->pair_count() > 0) return std::nullopt;
-  bool speaks = false;
-  for (uint32_t r = 0; r < problem.rank_count(); ++r) {
-    speaks = speaks || problem.pattern->self_bytes(r) > 0;
-  }
-  if (speaks && problem.objective.qap_cost > 0 && HasSelfDistances(*problem.distances)) {
+  if (problem.pattern->has_self_bytes() && problem.objective.qap_cost > 0 &&
+      HasSelfDistances(*problem.distances)) {
     return Mapped{
         HeaviestWhereLeast(problem),
         "ranks talk to themselves alone: it is the optimum, the heaviest where that costs "
         "least"};
-  }
-  if (problem.rank_count() == 1) {
-    return Mapped{problem.present(),
-                  "the pattern has one rank, which talks to nobody: the present order"};
   }
   return Mapped{problem.present(), "no two ranks exchange anything: the present order"};
 }
@@ -136,7 +118,7 @@ struct DenseWay {
 class Portfolio final {
  public:
   Portfolio(const MappingProblem& problem, const SparseProblem& sparse,
-            const AlgorithmOptions& options, const SearchControl& control, Incumbent& incumbent)
+            const MethodOptions& options, const SearchControl& control, Incumbent& incumbent)
       : problem_(problem),
         sparse_(sparse),
         options_(options),
@@ -147,10 +129,9 @@ class Portfolio final {
         exact_groups_(sparse.groups.exact),
         dense_(IsDense()),
         lines_(problem, options, control, incumbent) {
-    const auto given = static_cast<uint32_t>(ParameterOf(AutoAlgorithm(), options_, "rounds"));
-    limit_ = given > 0                 ? given
-             : control_.has_deadline() ? std::numeric_limits<uint32_t>::max()
-                                       : kRoundsWithoutDeadline;
+    limit_ = static_cast<uint32_t>(options_.Or("rounds", control_.has_deadline()
+                                                             ? std::numeric_limits<uint32_t>::max()
+                                                             : kRoundsWithoutDeadline));
   }
 
   // Why it ended.
@@ -254,7 +235,7 @@ class Portfolio final {
   // Differs from that of any other round.
   uint64_t seed() const { return options_.seed * 1000003 + 2 * uint64_t{round_} + 2; }
 
-  // The given numbering and quick methods, polished: what must be there within milliseconds.
+  // The given numbering and quick methods, polished, within milliseconds.
   void Begin() {
     const Mapping present = incumbent_.best();
     RunAll(make_.Numberings());
@@ -466,7 +447,7 @@ class Portfolio final {
   // "congestion", for any problem that is small enough.
   void AddForStale(Tasks& tasks) {
     const uint32_t turn = std::min(stale_turns_++, kMaxStaleTurns);
-    if (OnFabric() && problem_.objective.congestion == 0) {
+    if (problem_.on_fabric() && problem_.objective.congestion == 0) {
       tasks.push_back(make_.Named("congestion", incumbent_.best(), seed() + 4,
                                   {{"rounds", kStaleHeats * (turn + 1)},
                                    {"starts", turn == 0 ? 1 : 0},
@@ -509,8 +490,6 @@ class Portfolio final {
     return kDensePart * pairs > slots * (slots - 1) / 2;
   }
 
-  bool OnFabric() const { return problem_.snapshot != nullptr && problem_.places->has_endpoints(); }
-
   // Congestion counts, and there is time to make searches for it ready.
   bool SearchesLines() const {
     return problem_.objective.congestion > 0 && problem_.rank_count() <= kManyRanks &&
@@ -519,7 +498,7 @@ class Portfolio final {
 
   const MappingProblem& problem_;
   const SparseProblem& sparse_;
-  const AlgorithmOptions& options_;
+  const MethodOptions& options_;
   const SearchControl& control_;
   Incumbent& incumbent_;
   const PortfolioTasks make_;
@@ -539,13 +518,14 @@ class Portfolio final {
   uint32_t proofs_tried_ = 0;  // of that score
 };
 
-absl::StatusOr<Mapped> Auto(const MappingProblem& problem, const Mapping& start,
-                            const AlgorithmOptions& options, const SearchControl& control) {
+}  // namespace
+
+absl::StatusOr<Mapped> RunAuto(const MappingProblem& problem, const Mapping& start,
+                               const MethodOptions& options, const SearchControl& control) {
   if (std::optional<Mapped> known = WithoutSearch(problem)) return *std::move(known);
   const Mapped hurried{start, "no time to search: what it was to start from is as far as it came"};
   if (control.stopped()) return hurried;
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse,
-                   MakeSparseProblem(problem, control));
+  ASSIGN_OR_RETURN(const SparsePointer sparse, MakeSparseProblem(problem, control));
   if (control.stopped()) return hurried;
   ASSIGN_OR_RETURN(const std::unique_ptr<Incumbent> incumbent,
                    Incumbent::Make(problem, *sparse, control));
@@ -558,19 +538,6 @@ absl::StatusOr<Mapped> Auto(const MappingProblem& problem, const Mapping& start,
     why = Portfolio(problem, *sparse, options, control, *incumbent).Run();
   }
   return Mapped{incumbent->best(), absl::StrCat(incumbent->Summary(), "; ", why)};
-}
-
-}  // namespace
-
-const MappingAlgorithm& AutoAlgorithm() {
-  static const auto* const entry = new MappingAlgorithm{
-      "auto",
-      "a portfolio of all of them",
-      true,
-      {{"rounds", 0, 0, 1e6,
-        "each with about twice the work of the one before; 0: until the deadline, or 12 without"}},
-      Auto};
-  return *entry;
 }
 
 }  // namespace coppice

@@ -1,16 +1,12 @@
-#include "daemon/mapping/algorithm/auto_incumbent.h"
-
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <numeric>
 #include <utility>
 #include <variant>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/search/sparse/sparse_problem.h"
+#include "daemon/mapping/algorithm/auto.h"
 
 namespace coppice {
 namespace {
@@ -20,6 +16,140 @@ constexpr double kScoresInTime = 20;
 // A score that comes after the deadline may take this long, in seconds, or this part of the budget.
 constexpr double kLate = 0.01, kLateShare = 0.1;
 constexpr size_t kCheapPairs = size_t{1} << 20;  // whose score nobody minds, where nobody knows
+
+constexpr size_t kWorth = size_t{1} << 25;  // distances and products looked at
+
+// [place] the distances of the nearest `count` other slots, ascending.
+template <class Distances>
+std::vector<std::vector<double>> NearestSlots(const Distances& d,
+                                              const std::vector<uint32_t>& capacities,
+                                              size_t count) {
+  std::vector<std::vector<double>> nearest(capacities.size());
+  std::vector<double> row;
+  for (uint32_t p = 0; p < capacities.size(); ++p) {
+    row.clear();
+    for (uint32_t q = 0; q < capacities.size(); ++q) {
+      const uint32_t slots = capacities[q] - (p == q ? 1 : 0);
+      row.insert(row.end(), std::min<size_t>(slots, count), std::min(d(p, q), d(q, p)));
+    }
+    const size_t kept = std::min(count, row.size());
+    std::partial_sort(row.begin(), row.begin() + static_cast<ptrdiff_t>(kept), row.end());
+    nearest[p].assign(row.begin(), row.begin() + static_cast<ptrdiff_t>(kept));
+  }
+  return nearest;
+}
+
+// The best of all mappings of a few ranks, by branch and bound.
+//
+//          rank a        the heaviest rank first, on every place
+//        /   |   (b3)
+//      b1    b2   x      then the next: what is placed so far never costs less with more ranks,
+//     /  |               so that a branch that costs as much as the best mapping ends (x)
+
+// Branches looked at: a cost is a tenth of a microsecond, measures of a fabric are microseconds and
+// more, by its channels.
+constexpr uint64_t kCostBranches = 10'000'000;
+constexpr uint64_t kMeasuredBranches = 1'000'000;
+constexpr uint64_t kMeasuredChannels = 400'000'000;
+
+class AllMappings final {
+ public:
+  AllMappings(const MappingProblem& problem, const SparseProblem& sparse,
+              const SearchControl& control)
+      : sparse_(sparse),
+        control_(control),
+        order_(problem.pattern->HeaviestFirst()),
+        room_(sparse.capacities),
+        mapping_(problem.rank_count()) {
+    const uint64_t channels =
+        1 + (problem.on_fabric() ? problem.snapshot->fabric->channel_count() : 0);
+    branches_ = sparse.is_objective ? kCostBranches
+                                    : std::min(kMeasuredBranches, kMeasuredChannels / channels);
+  }
+
+  // A mapping that is better than the incumbent's goes to it. True: it is the best of all.
+  absl::StatusOr<bool> Run(const MappingProblem& problem, Incumbent& incumbent) {
+    RETURN_IF_ERROR(MakePrefixes(problem));
+    if (sparse_.is_objective) {
+      least_ = QapCost(*problem.pattern, *sparse_.distances, incumbent.best());
+    } else {
+      least_ = incumbent.score();
+      ASSIGN_OR_RETURN(present_, Measure(problem, problem.present()));
+    }
+    RETURN_IF_ERROR(Place(0));
+    if (!best_.empty()) {
+      ASSIGN_OR_RETURN(const ScoredMapping scored, incumbent.ScoreOf(best_));
+      incumbent.Merge("all mappings", scored);
+    }
+    return branches_ > 0;
+  }
+
+ private:
+  // The pattern of the ranks that are placed at each depth, all others silent.
+  absl::Status MakePrefixes(const MappingProblem& problem) {
+    const Pattern& pattern = *problem.pattern;
+    std::vector<bool> placed(order_.size(), false);
+    for (const uint32_t rank : order_) {
+      placed[rank] = true;
+      std::vector<Pattern::Entry> entries;
+      for (uint32_t u = 0; u < order_.size(); ++u) {
+        if (!placed[u]) continue;
+        entries.push_back({u, u, pattern.self_bytes(u), 0});
+        for (const Exchange& x : pattern.exchanges(u)) {
+          if (placed[x.peer]) entries.push_back({u, x.peer, x.out_bytes, 0});
+        }
+      }
+      prefixes_.push_back(problem);
+      ASSIGN_OR_RETURN(prefixes_.back().pattern,
+                       Pattern::Make(pattern.rank_count(), std::move(entries)));
+    }
+    return absl::OkStatus();
+  }
+
+  // Of the objective of every mapping of which order_[0..depth] is placed so.
+  absl::StatusOr<double> Bound(size_t depth) const {
+    const MappingProblem& prefix = prefixes_[depth];
+    if (sparse_.is_objective) return QapCost(*prefix.pattern, *sparse_.distances, mapping_);
+    ASSIGN_OR_RETURN(MappingMeasures measures, Measure(prefix, mapping_));
+    // By the approximation more ranks may congest less, as all of them find other ways: it counts
+    // for whole mappings only.
+    if (prefix.traffic == TrafficModel::kApproximate && depth + 1 < prefixes_.size()) {
+      measures.max_congestion = 0;
+    }
+    return Score(prefix.objective, measures, present_);
+  }
+
+  absl::Status Place(size_t depth) {
+    for (uint32_t p = 0; p < room_.size(); ++p) {
+      if (room_[p] == 0) continue;
+      if (branches_ % 64 == 0 && control_.stopped()) branches_ = 0;
+      if (branches_ == 0) return absl::OkStatus();
+      --branches_;
+      mapping_[order_[depth]] = PlaceIndex(p);
+      ASSIGN_OR_RETURN(const double value, Bound(depth));
+      if (value >= least_ * (1 - 1e-12)) continue;
+      if (depth + 1 == order_.size()) {
+        best_ = mapping_;
+        least_ = value;
+        continue;
+      }
+      --room_[p];
+      RETURN_IF_ERROR(Place(depth + 1));
+      ++room_[p];
+    }
+    return absl::OkStatus();
+  }
+
+  const SparseProblem& sparse_;
+  const SearchControl& control_;
+  const std::vector<uint32_t> order_;
+  uint64_t branches_;
+  MappingMeasures present_;
+  std::vector<MappingProblem> prefixes_;  // [depth]
+  std::vector<uint32_t> room_;            // [place]
+  Mapping mapping_, best_;
+  double least_ = 0;
+};
 
 }  // namespace
 
@@ -133,32 +263,6 @@ void Attempt::Finish(Mapping mapping) {
   if (!best_.IsBetterThan(*found)) best_ = *std::move(found);
 }
 
-namespace {
-
-constexpr size_t kWorth = size_t{1} << 25;  // distances and products looked at
-
-// [place] the distances of the nearest `count` other slots, ascending.
-template <class Distances>
-std::vector<std::vector<double>> NearestSlots(const Distances& d,
-                                              const std::vector<uint32_t>& capacities,
-                                              size_t count) {
-  std::vector<std::vector<double>> nearest(capacities.size());
-  std::vector<double> row;
-  for (uint32_t p = 0; p < capacities.size(); ++p) {
-    row.clear();
-    for (uint32_t q = 0; q < capacities.size(); ++q) {
-      const uint32_t slots = capacities[q] - (p == q ? 1 : 0);
-      row.insert(row.end(), std::min<size_t>(slots, count), std::min(d(p, q), d(q, p)));
-    }
-    const size_t kept = std::min(count, row.size());
-    std::partial_sort(row.begin(), row.begin() + static_cast<ptrdiff_t>(kept), row.end());
-    nearest[p].assign(row.begin(), row.begin() + static_cast<ptrdiff_t>(kept));
-  }
-  return nearest;
-}
-
-}  // namespace
-
 double LeastCost(const SparseProblem& problem) {
   const WeightedGraph& links = problem.graph.links;
   const size_t places = problem.capacities.size();
@@ -193,166 +297,9 @@ double LeastCost(const SparseProblem& problem) {
   return least;
 }
 
-namespace {
-
-// The best of all mappings of a few ranks, by branch and bound.
-//
-//          rank a        the heaviest rank first, on every place
-//        /   |   (b3)
-//      b1    b2   x      then the next: what is placed so far never costs less with more ranks,
-//     /  |               so that a branch that costs as much as the best mapping ends (x)
-//
-// By the approximation of congestion more ranks may cost less, as all of them find other ways: it
-// counts for whole mappings only.
-
-// Branches looked at: a cost is some tens of nanoseconds, measures of a fabric are microseconds and
-// more, by its channels.
-constexpr uint64_t kCostBranches = 20'000'000;
-
-constexpr uint64_t kMeasuredBranches = 1'000'000;
-
-constexpr uint64_t kMeasuredChannels = 400'000'000;
-
-std::vector<uint32_t> HeaviestFirst(const WeightedGraph& links) {
-  std::vector<double> weight(links.vertex_count(), 0);
-  for (uint32_t u = 0; u < links.vertex_count(); ++u) {
-    for (size_t e = links.begin[u]; e < links.begin[u + 1]; ++e) weight[u] += links.weights[e];
-  }
-  std::vector<uint32_t> order(weight.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return weight[a] > weight[b]; });
-  return order;
-}
-
-// Bounds the objective of a mapping of which order[0..depth] is placed.
-using PrefixBound = absl::FunctionRef<absl::StatusOr<double>(size_t depth, const Seats& seats)>;
-
-class Walk final {
- public:
-  Walk(const SparseProblem& sparse, const std::vector<uint32_t>& order, uint64_t branches,
-       const SearchControl& control, PrefixBound bound)
-      : order_(order),
-        branches_(branches),
-        control_(control),
-        bound_(bound),
-        room_(sparse.capacities),
-        seats_(order.size(), 0) {}
-
-  // A mapping below `least` goes to the incumbent, if there is one. True: it is the best of all.
-  absl::StatusOr<bool> Run(double least, Incumbent& incumbent) {
-    least_ = least;
-    RETURN_IF_ERROR(Place(0));
-    if (!best_.empty()) {
-      ASSIGN_OR_RETURN(const ScoredMapping scored, incumbent.ScoreOf(MappingOf(best_)));
-      incumbent.Merge("all mappings", scored);
-    }
-    return branches_ > 0;
-  }
-
- private:
-  absl::Status Place(size_t depth) {
-    if (depth == order_.size()) {
-      best_ = seats_;
-      least_ = value_;
-      return absl::OkStatus();
-    }
-    for (uint32_t p = 0; p < room_.size(); ++p) {
-      if (room_[p] == 0) continue;
-      if (branches_ > 0 && ((branches_ & 63) != 0 || !control_.stopped())) {
-        --branches_;
-      } else {
-        branches_ = 0;
-        return absl::OkStatus();
-      }
-      seats_[order_[depth]] = p;
-      ASSIGN_OR_RETURN(const double value, bound_(depth, seats_));
-      if (value >= least_ * (1 - 1e-12)) continue;
-      --room_[p];
-      value_ = value;
-      RETURN_IF_ERROR(Place(depth + 1));
-      ++room_[p];
-    }
-    return absl::OkStatus();
-  }
-
-  const std::vector<uint32_t>& order_;
-  uint64_t branches_;
-  const SearchControl& control_;
-  const PrefixBound bound_;
-  std::vector<uint32_t> room_;  // [place]
-  Seats seats_, best_;
-  double value_ = 0, least_ = 0;
-};
-
-// By the cost alone: that of the prefix before, and the links of the rank that is new.
-template <class Cost>
-absl::StatusOr<bool> TryAllByCost(const Cost& cost, const SparseProblem& sparse,
-                                  const std::vector<uint32_t>& order, const SearchControl& control,
-                                  Incumbent& incumbent) {
-  std::vector<size_t> depth_of(order.size());     // [rank]
-  std::vector<double> sums(order.size() + 1, 0);  // [ranks placed]
-  for (uint32_t d = 0; d < order.size(); ++d) depth_of[order[d]] = d;
-  const auto add = [&](size_t depth, const Seats& seats) -> absl::StatusOr<double> {
-    const WeightedGraph& links = cost.graph.links;
-    const uint32_t u = order[depth];
-    double sum = sums[depth];
-    if (!cost.graph.self.empty()) sum += cost.graph.self[u] * cost.d(seats[u], seats[u]);
-    for (size_t e = links.begin[u]; e < links.begin[u + 1]; ++e) {
-      const uint32_t v = links.neighbours[e];
-      if (depth_of[v] < depth) sum += cost.Of(cost.WeightOf(e), seats[u], seats[v]);
-    }
-    return sums[depth + 1] = sum;
-  };
-  return Walk(sparse, order, kCostBranches, control, add)
-      .Run(CostOf(cost, PlacesOf(incumbent.best())), incumbent);
-}
-
-// Any objective: the measures of the pattern of the ranks placed so far, all others silent.
-absl::StatusOr<bool> TryAllByMeasures(const MappingProblem& problem, const SparseProblem& sparse,
-                                      const std::vector<uint32_t>& order,
-                                      const SearchControl& control, Incumbent& incumbent) {
-  const Pattern& pattern = *problem.pattern;
-  std::vector<MappingProblem> prefixes;  // [depth]
-  std::vector<bool> placed(order.size(), false);
-  for (const uint32_t rank : order) {
-    placed[rank] = true;
-    std::vector<Pattern::Entry> entries;
-    for (uint32_t u = 0; u < order.size(); ++u) {
-      if (!placed[u]) continue;
-      entries.push_back({u, u, pattern.self_bytes(u), 0});
-      for (const Exchange& x : pattern.exchanges(u)) {
-        if (placed[x.peer]) entries.push_back({u, x.peer, x.out_bytes, 0});
-      }
-    }
-    prefixes.push_back(problem);
-    ASSIGN_OR_RETURN(prefixes.back().pattern,
-                     Pattern::Make(pattern.rank_count(), std::move(entries)));
-  }
-  ASSIGN_OR_RETURN(const MappingMeasures present, Measure(problem, problem.present()));
-  const auto add = [&](size_t depth, const Seats& seats) -> absl::StatusOr<double> {
-    ASSIGN_OR_RETURN(MappingMeasures measures, Measure(prefixes[depth], MappingOf(seats)));
-    if (problem.traffic == TrafficModel::kApproximate && depth + 1 < prefixes.size()) {
-      measures.max_congestion = 0;
-    }
-    return Score(problem.objective, measures, present);
-  };
-  const uint64_t channels = 1 + (problem.places->has_endpoints() && problem.snapshot != nullptr
-                                     ? problem.snapshot->fabric->channel_count()
-                                     : 0);
-  const uint64_t branches = std::min(kMeasuredBranches, kMeasuredChannels / channels);
-  return Walk(sparse, order, branches, control, add).Run(incumbent.score(), incumbent);
-}
-
-}  // namespace
-
 absl::StatusOr<bool> TryAllMappings(const MappingProblem& problem, const SparseProblem& sparse,
                                     const SearchControl& control, Incumbent& incumbent) {
-  const std::vector<uint32_t> order = HeaviestFirst(sparse.graph.links);
-  if (!sparse.is_objective) return TryAllByMeasures(problem, sparse, order, control, incumbent);
-  return VisitCost(*sparse.distances, sparse.graph, [&](const auto& cost) {
-    return TryAllByCost(cost, sparse, order, control, incumbent);
-  });
+  return AllMappings(problem, sparse, control).Run(problem, incumbent);
 }
 
 }  // namespace coppice

@@ -1,13 +1,10 @@
-#include "daemon/mapping/algorithm/auto_lines.h"
-
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/algorithm/algorithms.h"
-#include "daemon/mapping/search/sparse/sparse_multilevel.h"
-#include "daemon/mapping/search/sparse/sparse_swaps.h"
+#include "daemon/mapping/algorithm/auto.h"
+#include "daemon/mapping/search/random.h"
+#include "daemon/mapping/search/sparse/sparse_search.h"
 
 namespace coppice {
 namespace {
@@ -20,6 +17,11 @@ constexpr uint32_t kRootSamples = 3;  // the cut at the root decides most
 constexpr double kAnyway = std::numeric_limits<double>::infinity();
 constexpr uint32_t kSettlingCycles = 8;
 constexpr double kWorthACycle = 0.25;  // of what the best cycle has gained
+
+constexpr uint32_t kAnnealings = 6;  // of a line in a round
+constexpr uint32_t kScoutCuts = 2;
+constexpr uint32_t kScoutShare = 5;  // on one thread it does one part in so many of what main does
+constexpr double kNothingIsEnough = -1;
 
 }  // namespace
 
@@ -35,16 +37,12 @@ PortfolioTask PortfolioTasks::Named(const std::string& name, const Mapping& star
   const auto run = [this, name, start, seed, parameters = std::move(parameters)](
                        uint32_t threads, const SearchControl& control) -> absl::StatusOr<Mapping> {
     ASSIGN_OR_RETURN(const MappingAlgorithm* const algorithm, FindMappingAlgorithm(name));
-    AlgorithmOptions options;
-    options.seed = seed;
-    options.threads = threads;
-    for (const AlgorithmParameter& known : algorithm->parameters) {
-      for (const auto& [parameter, value] : parameters) {
-        if (parameter != known.name) continue;
-        options.parameters.emplace_back(parameter, std::clamp(value, known.least, known.greatest));
-      }
+    AlgorithmOptions options = {seed, threads, {}};
+    for (const auto& [parameter, value] : parameters) {
+      const AlgorithmParameter& known = *FindParameter(*algorithm, parameter);
+      options.parameters.emplace_back(parameter, std::clamp(value, known.least, known.greatest));
     }
-    ASSIGN_OR_RETURN(Mapped mapped, algorithm->run(by_cost_, start, options, control));
+    ASSIGN_OR_RETURN(Mapped mapped, algorithm->Run(by_cost_, start, options, control));
     return std::move(mapped.mapping);
   };
   return {name, false, run};
@@ -66,15 +64,12 @@ PortfolioTask PortfolioTasks::Numbering(const std::string& name,
 }
 
 std::vector<PortfolioTask> PortfolioTasks::Numberings() const {
-  std::vector<uint32_t> by_endpoint(sparse_.capacities.size());
-  std::iota(by_endpoint.begin(), by_endpoint.end(), 0);
-  std::vector<PortfolioTask> tasks = {Numbering("block", by_endpoint),
+  const size_t places = sparse_.capacities.size();
+  std::vector<PortfolioTask> tasks = {Numbering("block", Numbers(places)),
                                       Numbering("numbers along the groups", sparse_.groups.order)};
   if (problem_.places->has_endpoints()) {
-    std::sort(by_endpoint.begin(), by_endpoint.end(), [&](uint32_t a, uint32_t b) {
-      return problem_.places->endpoint(PlaceIndex(a)) < problem_.places->endpoint(PlaceIndex(b));
-    });
-    tasks.push_back(Numbering("numbers along the fabric", std::move(by_endpoint)));
+    const auto endpoint = [&](uint32_t p) { return problem_.places->endpoint(PlaceIndex(p)); };
+    tasks.push_back(Numbering("numbers along the fabric", NumbersBy(places, endpoint)));
   }
   return tasks;
 }
@@ -211,16 +206,7 @@ PortfolioTask PortfolioTasks::Combination(const Mapping& better, const Mapping& 
   });
 }
 
-namespace {
-
-constexpr uint32_t kAnnealings = 6;  // of a line in a round
-constexpr uint32_t kScoutCuts = 2;
-constexpr uint32_t kScoutShare = 5;  // on one thread it does one part in so many of what main does
-constexpr double kNothingIsEnough = -1;
-
-}  // namespace
-
-CongestionLines::CongestionLines(const MappingProblem& problem, const AlgorithmOptions& options,
+CongestionLines::CongestionLines(const MappingProblem& problem, const MethodOptions& options,
                                  const SearchControl& control, Incumbent& incumbent)
     : problem_(problem),
       options_(options),
@@ -250,7 +236,7 @@ absl::Status CongestionLines::Continue(Line& line, uint64_t steps, const SearchC
   }
   for (uint64_t done = 0; done < steps && !control.stopped();) {
     const double enough = refines_equals_ ? kNothingIsEnough : incumbent_.least_congestion();
-    if (line.search->search().Reached(enough)) break;
+    if (line.search->Reached(enough)) break;
     done += line.search->steps();
     line.search->Anneal(enough, control);
     if (&line == &main_) converged_ = line.search->converged();
@@ -259,15 +245,14 @@ absl::Status CongestionLines::Continue(Line& line, uint64_t steps, const SearchC
 }
 
 void CongestionLines::Start() {
-  if (options_.threads < 2 || !control_.has_deadline()) return;
-  if (ParameterOf(AutoAlgorithm(), options_, "rounds") > 0) return;
+  if (options_.threads < 2 || !control_.has_deadline() || options_.Is("rounds")) return;
   thread_ = std::thread([this] {
     const SearchControl control([this] { return finish_ || control_.stopped(); },
                                 [this](const Mapping& mapping) { attempt_.Offer(mapping); },
                                 [this] { return control_.remaining(); });
     // What it cannot search or measure it leaves to others.
     if (!Continue(main_, std::numeric_limits<uint64_t>::max(), control).ok()) return;
-    attempt_.Finish(main_.search->search().best());
+    attempt_.Finish(main_.search->best());
     proven_ = incumbent_.Proven(attempt_.best_so_far().score);
   });
 }
@@ -298,7 +283,7 @@ PortfolioTask CongestionLines::TaskOf(Line& line, uint64_t steps) {
   const auto run = [this, &line, steps](uint32_t,
                                         const SearchControl& control) -> absl::StatusOr<Mapping> {
     RETURN_IF_ERROR(Continue(line, steps, control));
-    return line.search->search().best();
+    return line.search->best();
   };
   return {"congestion", false, run};
 }

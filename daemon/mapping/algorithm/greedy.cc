@@ -8,16 +8,14 @@
 //              n             rho(f): bytes / capacity on channel f so far
 //
 // S starts with all ranks; the heaviest rank opens at the start place, and again whenever Q is
-// empty: components follow each other.
+// empty.
 //
-// Departures. (1) Hoefler's Dijkstra weighs a link with rho plus a constant w^ so great that fewer
-// links always win; we search layer by layer, which is the same without w^. (2) A link costs rho
-// plus what the edge itself would put on it, bytes / capacity: so an idle fabric already tells fast
-// links from slow ones, which "the heaviest connections" of the text asks for. (3) The search
-// starts at the place of u, the rank that m is drawn to; with near = 0 at the place filled last, as
-// printed. (4) rho grows by all exchanges of m with placed ranks, over the routes that the fabric
-// uses, not only by the edge drawn and over the path found. (5) Several start places are tried, by
-// as many threads as given, and the best by the objective is returned; ties go to the first.
+// Departures. (1) Hoefler's Dijkstra weighs a link with rho plus a constant so great that fewer
+// links always win; we search layer by layer. (2) A link costs rho plus what the edge itself would
+// put on it: so an idle fabric already tells fast links from slow ones. (3) The search starts at
+// the place of u, the rank that m is drawn to; with near = 0 at the place filled last, as printed.
+// (4) rho grows by all exchanges of m with placed ranks, over the fabric's routes, not only by the
+// edge drawn. (5) Several start places are tried; of equals the first is taken.
 //
 // O(P * (E_H + degree * length) + E_G log E_G) for a start, most searches ending in a few layers.
 #include <algorithm>
@@ -197,12 +195,10 @@ class Greedy {
   std::vector<uint32_t> layer_, next_, reached_;
 };
 
-std::vector<uint32_t> StartPlaces(const MappingProblem& problem, const AlgorithmOptions& options) {
+std::vector<uint32_t> StartPlaces(const MappingProblem& problem, const MethodOptions& options) {
   const uint32_t count = problem.places->count();
-  const double start = ParameterOf(GreedyAlgorithm(), options, "start");
-  if (start > 0) return {std::min(count, static_cast<uint32_t>(start)) - 1};
-  const auto starts = static_cast<uint64_t>(
-      std::min<double>(count, ParameterOf(GreedyAlgorithm(), options, "starts")));
+  if (options.Is("start")) return {std::min(count, options.Count("start")) - 1};
+  const uint64_t starts = std::min(count, options.Count("starts"));
   std::vector<uint32_t> places;
   for (uint64_t i = 0; i < starts; ++i) {
     places.push_back(static_cast<uint32_t>(i * count / starts));
@@ -210,59 +206,35 @@ std::vector<uint32_t> StartPlaces(const MappingProblem& problem, const Algorithm
   return places;
 }
 
-struct Attempt {
+struct Tried {
   absl::Status status;
   Mapping mapping;
   double score = std::numeric_limits<double>::infinity();
 };
 
-Attempt Try(const MappingProblem& problem, uint32_t start, bool near_partner,
-            const MappingMeasures& present, const SearchControl& control) {
-  Attempt attempt;
-  attempt.mapping = Greedy(problem, near_partner).Run(start, control);
-  const absl::StatusOr<MappingMeasures> measures = Measure(problem, attempt.mapping);
-  attempt.status = measures.status();
-  if (measures.ok()) attempt.score = Score(problem.objective, *measures, present);
-  return attempt;
-}
+}  // namespace
 
 absl::StatusOr<Mapped> RunGreedy(const MappingProblem& problem, const Mapping&,
-                                 const AlgorithmOptions& options, const SearchControl& control) {
-  if (problem.snapshot == nullptr || !problem.places->has_endpoints()) {
-    return absl::FailedPreconditionError(
-        "greedy looks for places along links and there is no fabric: name one, or choose an "
-        "algorithm that takes distances");
-  }
+                                 const MethodOptions& options, const SearchControl& control) {
   ASSIGN_OR_RETURN(const MappingMeasures present, Measure(problem, problem.present()));
   const std::vector<uint32_t> starts = StartPlaces(problem, options);
-  const bool near_partner = ParameterOf(GreedyAlgorithm(), options, "near") != 0;
-  std::vector<Attempt> attempts(starts.size());
+  const bool near_partner = options.Is("near");
+  std::vector<Tried> attempts(starts.size());
   RunLogicalWorkers(options.threads, static_cast<uint32_t>(starts.size()), [&](uint32_t i) {
     // The first is always made; the others only while there is time.
     if (i > 0 && control.stopped()) return;
-    attempts[i] = Try(problem, starts[i], near_partner, present, control);
+    Tried& attempt = attempts[i];
+    attempt.mapping = Greedy(problem, near_partner).Run(starts[i], control);
+    const absl::StatusOr<MappingMeasures> measures = Measure(problem, attempt.mapping);
+    attempt.status = measures.status();
+    if (measures.ok()) attempt.score = Score(problem.objective, *measures, present);
   });
   const auto best =
       std::min_element(attempts.begin(), attempts.end(),
-                       [](const Attempt& a, const Attempt& b) { return a.score < b.score; });
+                       [](const Tried& a, const Tried& b) { return a.score < b.score; });
   RETURN_IF_ERROR(best->status);
   return Mapped{std::move(best->mapping),
                 absl::StrFormat("started at place %d", starts[best - attempts.begin()] + 1)};
-}
-
-}  // namespace
-
-const MappingAlgorithm& GreedyAlgorithm() {
-  static const auto* const entry = new MappingAlgorithm{
-      "greedy",
-      "Hoefler 2011, algorithm 1",
-      false,
-      {{"start", 0, 0, Places::kMaxSlots, "the place to start at, from 1; 0: several are tried"},
-       {"starts", 4, 1, Places::kMaxSlots, "how many are tried"},
-       {"near", 1, 0, 1,
-        "ranks go 1: near the partner they are drawn to, 0: near the last placed"}},
-      RunGreedy};
-  return *entry;
 }
 
 }  // namespace coppice

@@ -1,53 +1,31 @@
-#include <algorithm>
-#include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/search/dense/dense_qap.h"
 #include "daemon/mapping/search/dense/dense_search.h"
 #include "daemon/mapping/search/random.h"
-#include "daemon/mapping/search/sparse/sparse_multilevel.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
-#include "daemon/mapping/search/sparse/sparse_swaps.h"
+#include "daemon/mapping/search/sparse/sparse_search.h"
 #include "daemon/mapping/search_control.h"
 
 namespace coppice {
-namespace {
 
-absl::StatusOr<Mapped> LocalSearch(const MappingProblem& problem, const Mapping& start,
-                                   const AlgorithmOptions& options, const SearchControl& control) {
-  const MappingAlgorithm& self = LocalSearchAlgorithm();
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse,
-                   MakeSparseProblem(problem, control));
+absl::StatusOr<Mapped> RunLocalSearch(const MappingProblem& problem, const Mapping& start,
+                                      const MethodOptions& options, const SearchControl& control) {
+  ASSIGN_OR_RETURN(const SparsePointer sparse, MakeSparseProblem(problem, control));
   Seats seats = PlacesOf(start);
   double gained = 0;
   if (sparse->HasLargePlaces()) {
     gained += RefineOnAllLevels(*sparse, options.seed, nullptr, control, seats);
   }
-  SwapOptions swaps;
-  swaps.seed = options.seed;
-  swaps.near = static_cast<uint32_t>(ParameterOf(self, options, "near"));
-  gained += SwapUntilLocalOptimum(*sparse, swaps, control, seats);
+  gained += SwapUntilLocalOptimum(*sparse, {options.seed, options.Count("near")}, control, seats);
   if (!(gained > 0)) return Mapped{start, "no swap or move near a partner helps"};
   Mapped mapped{MappingOf(seats), absl::StrFormat("gained %g", gained)};
   control.Offer(mapped.mapping);
   return mapped;
-}
-
-}  // namespace
-
-const MappingAlgorithm& LocalSearchAlgorithm() {
-  static const auto* const entry =
-      new MappingAlgorithm{"local-search",
-                           "Schulz and Traeff 2017, sparse QAP; lessens the QAP cost, or the links "
-                           "where these are asked "
-                           "for",
-                           true,
-                           {{"near", 16, 1, 64, "places that are tried near each partner's"}},
-                           LocalSearch};
-  return *entry;
 }
 
 // Pair exchange as Wang et al. compare with it ("Optimization of process-to-core mapping based on
@@ -61,19 +39,12 @@ const MappingAlgorithm& LocalSearchAlgorithm() {
 //                    \______________/           and keep the order otherwise
 //                     b for d
 //
-// An exchange changes Z by what the two ranks' neighbours see of it alone
-// (search/sparse/sparse_problem.h), as in Brandfass: O(degree), not O(ranks) and not O(pairs).
-//
 // Departures: positions are slots, free ones included, so that a job that does not fill its nodes
-// moves ranks as well. Pairs in order go round until a whole round gains nothing: more iterations
-// would do nothing. Random pairs, as in Wang's figures, cannot know that and go on to the end.
-//
-// O(iterations * degree). It stalls where no exchange of two gains, the paper's reason for
-// clusters.
+// moves ranks as well. Pairs in order go round until a whole round gains nothing; random pairs, as
+// in Wang's figures, cannot know that and go on to the end. O(iterations * degree).
 
 namespace {
 
-// Smaller changes, against what is added up, are rounding.
 constexpr uint64_t kAsked = 64;         // iterations between looks at the clock
 constexpr uint64_t kOffered = 1 << 16;  // ... between offers of something better
 
@@ -140,43 +111,23 @@ class PairExchange final {
   uint64_t exchanged_ = 0;
 };
 
+}  // namespace
+
 absl::StatusOr<Mapped> RunPairExchange(const MappingProblem& problem, const Mapping& start,
-                                       const AlgorithmOptions& options,
-                                       const SearchControl& control) {
-  const MappingAlgorithm& self = PairExchangeAlgorithm();
-  ASSIGN_OR_RETURN(const std::shared_ptr<const SparseProblem> sparse,
-                   MakeSparseProblem(problem, control));
-  const auto iterations = static_cast<uint64_t>(ParameterOf(self, options, "iterations"));
-  const bool in_order = ParameterOf(self, options, "in-order") != 0;
+                                       const MethodOptions& options, const SearchControl& control) {
+  ASSIGN_OR_RETURN(const SparsePointer sparse, MakeSparseProblem(problem, control));
+  const auto iterations = static_cast<uint64_t>(options.Of("iterations"));
   return VisitCost(*sparse->distances, sparse->graph, [&](const auto& cost) {
-    return PairExchange(cost, *sparse, start).Run(iterations, in_order, options.seed, control);
+    return PairExchange(cost, *sparse, start)
+        .Run(iterations, options.Is("in-order"), options.seed, control);
   });
 }
 
-}  // namespace
-
-const MappingAlgorithm& PairExchangeAlgorithm() {
-  static const auto* const entry = new MappingAlgorithm{
-      "pair-exchange",
-      "Wang 2015, 4.4.3, after Brandfass 2013; lessens the QAP cost, or the links where these are "
-      "asked for",
-      true,
-      {{"iterations", 500000, 1, 1e15, "pairs of positions that are tried"},
-       {"in-order", 0, 0, 1, "1: pairs one after the other, until none gains; 0: at random"}},
-      RunPairExchange};
-  return *entry;
-}
-
-namespace {
-
-absl::StatusOr<Mapped> RobustTabu(const MappingProblem& problem, const Mapping& start,
-                                  const AlgorithmOptions& options, const SearchControl& control) {
+absl::StatusOr<Mapped> RunRobustTabu(const MappingProblem& problem, const Mapping& start,
+                                     const MethodOptions& options, const SearchControl& control) {
   ASSIGN_OR_RETURN(const DenseQap qap, DenseQap::Of(problem));
-  const double given_steps = ParameterOf(RobustTabuAlgorithm(), options, "steps");
-  const auto steps = static_cast<uint64_t>(given_steps > 0 ? given_steps : 2000.0 * qap.size());
-  const auto searches =
-      static_cast<uint32_t>(ParameterOf(RobustTabuAlgorithm(), options, "searches"));
-
+  const auto steps = static_cast<uint64_t>(options.Or("steps", 2000.0 * qap.size()));
+  const uint32_t searches = options.Count("searches");
   const DenseOrder first = qap.OrderOf(problem, start);
   DenseBest best(problem, control);
   std::vector<DenseSolution> found(searches, {first, qap.Cost(first)});
@@ -187,24 +138,10 @@ absl::StatusOr<Mapped> RobustTabu(const MappingProblem& problem, const Mapping& 
     search.Run(steps, control, best);
     if (search.best().cost < found[i].cost) found[i] = search.best();
   });
-  const auto winner = std::min_element(
-      found.begin(), found.end(), [](const auto& a, const auto& b) { return a.cost < b.cost; });
+  const auto winner = absl::c_min_element(found);
   return Mapped{DenseQap::MappingOf(problem, winner->order),
                 absl::StrFormat("search %d of %d, %d steps each", winner - found.begin() + 1,
                                 searches, steps)};
-}
-
-}  // namespace
-
-const MappingAlgorithm& RobustTabuAlgorithm() {
-  static const auto* const entry = new MappingAlgorithm{
-      "robust-tabu",
-      "Taillard 1991: robust taboo search; minimises the QAP cost",
-      true,
-      {{"steps", 0, 0, 1e15, "of each search; 0: 2,000 for each slot"},
-       {"searches", 2, 1, 1024, "beside each other, the first from the start"}},
-      RobustTabu};
-  return *entry;
 }
 
 }  // namespace coppice

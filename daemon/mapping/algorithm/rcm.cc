@@ -12,19 +12,18 @@
 //     least degree in the farthest layer while that adds layers (A. George and J. Liu, "An
 //     implementation of a pseudoperipheral node finder", 1979).
 //
-// Departures. Hoefler removes the vertices without ranks, the switches, from H; where switches only
-// join switches nothing would be left between hosts. We number the switches of the whole fabric and
-// take the places in the order of their switches: on a torus, whose nodes are his vertices, it is
-// the same; hosts of one leaf, and leaves of one pod, stay together. Weights are not looked at. If
-// there are fewer ranks than slots, the last slots of the order stay empty.
+// Departures. Hoefler removes the switches from H, which would leave nothing between hosts. We
+// number the switches of the whole fabric and take the places in the order of their switches: hosts
+// of one leaf, and leaves of one pod, stay together. Weights are not looked at. If there are fewer
+// ranks than slots, the last slots of the order stay empty.
 //
 // O(sum over vertices of degree * log(degree)), for the pattern and for the switches.
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "daemon/mapping/algorithm/algorithms.h"
+#include "daemon/mapping/search/groups/metis_partition.h"
+#include "daemon/mapping/search/random.h"
 
 namespace coppice {
 namespace {
@@ -33,18 +32,14 @@ constexpr uint32_t kUnnumbered = 0xffffffff;
 
 class CuthillMcKee {
  public:
-  CuthillMcKee(const std::vector<size_t>& begin, const std::vector<uint32_t>& neighbours)
-      : begin_(begin), neighbours_(neighbours), layer_(begin.size() - 1, kUnnumbered) {}
+  explicit CuthillMcKee(const WeightedGraph& graph)
+      : begin_(graph.begin),
+        neighbours_(graph.neighbours),
+        layer_(graph.vertex_count(), kUnnumbered) {}
 
   // All vertices, component after component, reversed.
   std::vector<uint32_t> ReverseOrder() {
-    const auto count = static_cast<uint32_t>(layer_.size());
-    std::vector<uint32_t> by_degree(count);
-    std::iota(by_degree.begin(), by_degree.end(), 0);
-    std::stable_sort(by_degree.begin(), by_degree.end(),
-                     [&](uint32_t a, uint32_t b) { return Degree(a) < Degree(b); });
-    order_.reserve(count);
-    for (const uint32_t v : by_degree) {
+    for (const uint32_t v : NumbersBy(layer_.size(), [&](uint32_t u) { return Degree(u); })) {
       if (layer_[v] == kUnnumbered) Number(AtTheRim(v));
     }
     std::reverse(order_.begin(), order_.end());
@@ -104,77 +99,49 @@ class CuthillMcKee {
   std::vector<uint32_t> order_;
 };
 
-std::vector<uint32_t> OrderOfRanks(const Pattern& pattern) {
-  std::vector<size_t> begin(1, 0);
-  std::vector<uint32_t> neighbours;
-  neighbours.reserve(2 * pattern.pair_count());
-  for (uint32_t r = 0; r < pattern.rank_count(); ++r) {
-    for (const Exchange& exchange : pattern.exchanges(r)) neighbours.push_back(exchange.peer);
-    begin.push_back(neighbours.size());
-  }
-  return CuthillMcKee(begin, neighbours).ReverseOrder();
-}
-
 std::vector<uint32_t> OrderOfSwitches(const Fabric& fabric) {
-  std::vector<size_t> begin(1, 0);
-  std::vector<uint32_t> neighbours;
+  WeightedGraph graph;
+  graph.begin.assign(1, 0);
   std::vector<uint32_t> met_by(fabric.switch_count(), kUnnumbered);  // [switch] the last neighbour
-  neighbours.reserve(fabric.channel_count());
   for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
     met_by[s] = s;
     for (const Channel& channel : fabric.switch_channels(SwitchIndex(s))) {
       const uint32_t n = channel.to.value();
       if (met_by[n] == s) continue;  // a parallel cable
       met_by[n] = s;
-      neighbours.push_back(n);
+      graph.neighbours.push_back(n);
     }
-    begin.push_back(neighbours.size());
+    graph.begin.push_back(graph.neighbours.size());
   }
-  return CuthillMcKee(begin, neighbours).ReverseOrder();
+  return CuthillMcKee(graph).ReverseOrder();
 }
 
 // The places by their switches; those without one last.
-std::vector<PlaceIndex> OrderOfPlaces(const Places& places, const Fabric& fabric) {
+std::vector<uint32_t> OrderOfPlaces(const Places& places, const Fabric& fabric) {
   const std::vector<uint32_t> switches = OrderOfSwitches(fabric);
   std::vector<uint32_t> position(switches.size());
   for (uint32_t i = 0; i < switches.size(); ++i) position[switches[i]] = i;
-  std::vector<uint32_t> keys;
-  std::vector<PlaceIndex> order;
-  for (uint32_t p = 0; p < places.count(); ++p) {
+  return NumbersBy(places.count(), [&](uint32_t p) {
     const auto at = fabric.attached_switch(places.endpoint(PlaceIndex(p)));
-    keys.push_back(at ? position[at->value()] : kUnnumbered);
-    order.emplace_back(p);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](PlaceIndex a, PlaceIndex b) { return keys[a.value()] < keys[b.value()]; });
-  return order;
+    return at ? position[at->value()] : kUnnumbered;
+  });
 }
 
-absl::StatusOr<Mapped> RunRcm(const MappingProblem& problem, const Mapping&,
-                              const AlgorithmOptions&, const SearchControl&) {
-  if (problem.snapshot == nullptr || !problem.places->has_endpoints()) {
-    return absl::FailedPreconditionError(
-        "rcm numbers the switches and there is no fabric: name one, or choose an algorithm that "
-        "takes distances");
-  }
-  const std::vector<uint32_t> ranks = OrderOfRanks(*problem.pattern);
+}  // namespace
+
+absl::StatusOr<Mapped> RunRcm(const MappingProblem& problem, const Mapping&, const MethodOptions&,
+                              const SearchControl&) {
+  const std::vector<uint32_t> ranks = CuthillMcKee(GraphOf(*problem.pattern)).ReverseOrder();
   Mapped mapped;
   mapped.mapping.resize(ranks.size());
   size_t next = 0;
-  for (const PlaceIndex place : OrderOfPlaces(*problem.places, *problem.snapshot->fabric)) {
+  for (const uint32_t p : OrderOfPlaces(*problem.places, *problem.snapshot->fabric)) {
+    const PlaceIndex place(p);
     for (uint32_t i = 0; i < problem.places->capacity(place) && next < ranks.size(); ++i) {
       mapped.mapping[ranks[next++]] = place;
     }
   }
   return mapped;
-}
-
-}  // namespace
-
-const MappingAlgorithm& RcmAlgorithm() {
-  static const auto* const entry =
-      new MappingAlgorithm{"rcm", "Hoefler 2011, 3.3", false, {}, RunRcm};
-  return *entry;
 }
 
 }  // namespace coppice

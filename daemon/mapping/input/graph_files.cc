@@ -1,6 +1,3 @@
-#include "daemon/mapping/input/graph_files.h"
-
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -10,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/input/line_scanner.h"
+#include "daemon/mapping/input/pattern_file.h"
 
 namespace coppice {
 namespace {
@@ -75,22 +73,14 @@ absl::Status ReadSize(LineScanner& lines, absl::string_view text, Header& header
   return absl::OkStatus();
 }
 
-class Entries {
- public:
-  explicit Entries(const Header& header) : is_symmetric_(header.is_symmetric) {
-    if (!header.is_array) entries_.reserve(header.entries * (is_symmetric_ ? 2 : 1));
-  }
-  void Add(uint64_t row, uint64_t column, double weight) {  // from 0
-    const uint32_t from = static_cast<uint32_t>(row), to = static_cast<uint32_t>(column);
-    entries_.push_back({from, to, weight, 0});
-    if (is_symmetric_ && from != to) entries_.push_back({to, from, weight, 0});
-  }
-  std::vector<Pattern::Entry> Take() { return std::move(entries_); }
+using Entries = std::vector<Pattern::Entry>;
 
- private:
-  const bool is_symmetric_;
-  std::vector<Pattern::Entry> entries_;
-};
+// `row` and `column` from 0.
+void Add(const Header& header, uint64_t row, uint64_t column, double weight, Entries& entries) {
+  const auto from = static_cast<uint32_t>(row), to = static_cast<uint32_t>(column);
+  entries.push_back({from, to, weight, 0});
+  if (header.is_symmetric && from != to) entries.push_back({to, from, weight, 0});
+}
 
 absl::Status ReadCoordinate(LineScanner& lines, const Header& header, Entries& entries) {
   uint64_t row = 0, column = 0;
@@ -108,8 +98,14 @@ absl::Status ReadCoordinate(LineScanner& lines, const Header& header, Entries& e
     if (!status.ok()) return lines.Error(absl::StrCat("weight ", status.message()));
   }
   if (!lines.NextWord().empty()) return lines.Error("there is more on the line than one entry");
-  entries.Add(row - 1, column - 1, weight);
+  Add(header, row - 1, column - 1, weight, entries);
   return absl::OkStatus();
+}
+
+absl::Status CutOff(const LineScanner& lines, const Header& header, uint64_t seen,
+                    absl::string_view what) {
+  return lines.ErrorOfAll(
+      absl::StrCat("promises ", header.entries, " ", what, ", but has ", seen, "; is it cut off?"));
 }
 
 absl::Status ReadCoordinates(LineScanner& lines, const Header& header, Entries& entries) {
@@ -121,8 +117,7 @@ absl::Status ReadCoordinates(LineScanner& lines, const Header& header, Entries& 
     RETURN_IF_ERROR(ReadCoordinate(lines, header, entries));
   }
   if (seen == header.entries) return absl::OkStatus();
-  return lines.ErrorOfAll(
-      absl::StrCat("promises ", header.entries, " entries, but has ", seen, "; is it cut off?"));
+  return CutOff(lines, header, seen, "entries");
 }
 
 // Values may share lines.
@@ -136,29 +131,28 @@ absl::Status ReadArray(LineScanner& lines, const Header& header, Entries& entrie
       double weight = 0;
       const absl::Status status = ParseWeight(word, weight);
       if (!status.ok()) return lines.Error(absl::StrCat("weight ", status.message()));
-      if (weight > 0) entries.Add(row, column, weight);
+      if (weight > 0) Add(header, row, column, weight, entries);
       if (++row < header.ranks) continue;
       ++column;
       row = header.is_symmetric ? column : 0;
     }
   }
   if (seen == header.entries) return absl::OkStatus();
-  return lines.ErrorOfAll(
-      absl::StrCat("promises ", header.entries, " values, but has ", seen, "; is it cut off?"));
+  return CutOff(lines, header, seen, "values");
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Pattern>> ReadMatrixMarket(absl::string_view text,
-                                                                absl::string_view origin) {
+absl::StatusOr<PatternPointer> ReadMatrixMarket(absl::string_view text, absl::string_view origin) {
   LineScanner lines(text, origin);
   Header header;
   RETURN_IF_ERROR(ReadBanner(lines, header));
   RETURN_IF_ERROR(ReadSize(lines, text, header));
-  Entries entries(header);
+  Entries entries;
+  if (!header.is_array) entries.reserve(header.entries * (header.is_symmetric ? 2 : 1));
   RETURN_IF_ERROR(header.is_array ? ReadArray(lines, header, entries)
                                   : ReadCoordinates(lines, header, entries));
-  auto pattern = Pattern::Make(static_cast<uint32_t>(header.ranks), entries.Take());
+  auto pattern = Pattern::Make(static_cast<uint32_t>(header.ranks), std::move(entries));
   if (!pattern.ok()) return lines.ErrorOfAll(pattern.status().message());
   return pattern;
 }
@@ -308,8 +302,7 @@ absl::Status CheckBothWays(const Pattern& pattern, absl::string_view text,
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Pattern>> ReadMetisGraph(absl::string_view text,
-                                                              absl::string_view origin) {
+absl::StatusOr<PatternPointer> ReadMetisGraph(absl::string_view text, absl::string_view origin) {
   LineScanner lines(text, origin);
   MetisHeader header;
   RETURN_IF_ERROR(ReadHeader(lines, text, header));

@@ -4,7 +4,10 @@
 #include <string>
 #include <system_error>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
@@ -13,8 +16,6 @@ namespace {
 
 constexpr size_t kMaxQuoted = 64;
 constexpr size_t kExactDigits = 15;  // so many decimal digits fit into the 53 bits of a double
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
 
@@ -51,14 +52,8 @@ absl::Status LineScanner::ErrorOfAll(absl::string_view problem) const {
 }
 
 bool ParseCount(absl::string_view word, uint64_t& count) {
-  if (word.empty() || word.size() > 20) return false;
   uint64_t value = 0;
-  for (const char c : word) {
-    if (!IsDigit(c)) return false;
-    const uint64_t digit = static_cast<uint64_t>(c - '0');
-    if (value > (UINT64_MAX - digit) / 10) return false;
-    value = 10 * value + digit;
-  }
+  if (!absl::c_all_of(word, absl::ascii_isdigit) || !absl::SimpleAtoi(word, &value)) return false;
   count = value;
   return true;
 }

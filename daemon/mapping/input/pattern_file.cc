@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/mapping/input/graph_files.h"
 #include "daemon/mapping/input/line_scanner.h"
 #include "daemon/mapping/input/square_matrix.h"
 
@@ -63,15 +62,6 @@ size_t CountLines(absl::string_view text) {
   return 1 + static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// Entries that a file can say, at most: one for each word, or for each line and direction.
-size_t MostEntries(absl::string_view text) {
-  const std::string header = absl::AsciiStrToLower(text.substr(0, text.find('\n')));
-  if (KindOf(text) != FileKind::kMatrixMarket || !absl::StrContains(header, "coordinate")) {
-    return CountAllWords(text);
-  }
-  return CountLines(text) * (absl::StrContains(header, "symmetric") ? 2 : 1);
-}
-
 // Ranks that a file has: as many as lines or words, unless it says how many there are.
 size_t MostRanks(absl::string_view text, size_t entries) {
   LineScanner lines(text, "");
@@ -90,13 +80,6 @@ size_t MostRanks(absl::string_view text, size_t entries) {
   }
   // More are refused before they take room.
   return std::min<size_t>(promised, std::max<size_t>(Pattern::kMaxIdleRanks, 16 * entries));
-}
-
-bool HasLoops(const Pattern& pattern) {
-  for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
-    if (pattern.self_bytes(rank) > 0) return true;
-  }
-  return false;
 }
 
 // A pattern's own messages, of pairs with bytes and of all others.
@@ -119,62 +102,6 @@ void AddWeights(const Pattern& counts, std::vector<Pattern::Entry>& entries) {
     }
   }
 }
-
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const Pattern>> ReadPattern(absl::string_view text,
-                                                           absl::string_view origin) {
-  const FileKind kind = KindOf(text);
-  if (kind == FileKind::kMatrixMarket) return ReadMatrixMarket(text, origin);
-  if (kind == FileKind::kTrace) return ReadTraceFile(text, origin);
-  LineScanner lines(text, origin);
-  if (!lines.NextLineThatSays(kComments)) {
-    return lines.ErrorOfAll(
-        "is empty; give a Matrix Market file, a METIS graph, a dense text matrix or a trace");
-  }
-  const uint32_t words = CountWords(lines);
-  const bool has_commas = absl::StrContains(text.substr(0, text.find('\n')), ',');
-  if (words == 1 || words > kMaxOfHeader || has_commas) return ReadDensePattern(text, origin);
-  if (!IsSquare(text, words)) return ReadMetisGraph(text, origin);
-  // A graph of words - 1 ranks, all lines as long as its header, is as square.
-  auto graph = ReadMetisGraph(text, origin);
-  const bool is_graph = graph.ok() && (*graph)->rank_count() > 1 && !HasLoops(**graph);
-  return is_graph ? graph : ReadDensePattern(text, origin);
-}
-
-absl::StatusOr<std::shared_ptr<const Pattern>> WithMessages(const Pattern& bytes,
-                                                            const Pattern& counts) {
-  if (bytes.rank_count() != counts.rank_count()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("messages of %d ranks for a pattern of %d; give both of one run",
-                        counts.rank_count(), bytes.rank_count()));
-  }
-  std::vector<Pattern::Entry> entries;
-  entries.reserve(2 * (bytes.pair_count() + counts.pair_count() + bytes.rank_count()));
-  for (uint32_t rank = 0; rank < bytes.rank_count(); ++rank) {
-    entries.push_back({rank, rank, bytes.self_bytes(rank), 0});
-    for (const Exchange& e : bytes.exchanges(rank)) {
-      entries.push_back({rank, e.peer, e.out_bytes, 0});
-    }
-  }
-  const bool counts_messages = counts.total_messages() > 0 || !counts.empty_messages().empty();
-  counts_messages ? AddCounted(counts, entries) : AddWeights(counts, entries);
-  return Pattern::Make(bytes.rank_count(), std::move(entries));
-}
-
-size_t MakingBytes(size_t entries, size_t ranks) {
-  // Counted from Pattern::Make and found to be enough (tests/unit/mapping/search_bytes_test.cc): a
-  // list that has grown, the two halves of each entry, what is kept of them.
-  constexpr size_t kOfEntry = 200, kOfRank = 80;
-  return kOfEntry * entries + kOfRank * ranks;
-}
-
-size_t ReadingBytes(absl::string_view text) {
-  const size_t entries = MostEntries(text);
-  return MakingBytes(entries, MostRanks(text, entries));
-}
-
-namespace {
 
 constexpr absl::string_view kVersion = "1";
 
@@ -246,8 +173,57 @@ absl::Status ReadEnd(LineScanner& lines, size_t pairs) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Pattern>> ReadTraceFile(absl::string_view text,
-                                                             absl::string_view origin) {
+absl::StatusOr<PatternPointer> ReadPattern(absl::string_view text, absl::string_view origin) {
+  const FileKind kind = KindOf(text);
+  if (kind == FileKind::kMatrixMarket) return ReadMatrixMarket(text, origin);
+  if (kind == FileKind::kTrace) return ReadTraceFile(text, origin);
+  LineScanner lines(text, origin);
+  if (!lines.NextLineThatSays(kComments)) {
+    return lines.ErrorOfAll(
+        "is empty; give a Matrix Market file, a METIS graph, a dense text matrix or a trace");
+  }
+  const uint32_t words = CountWords(lines);
+  const bool has_commas = absl::StrContains(text.substr(0, text.find('\n')), ',');
+  if (words == 1 || words > kMaxOfHeader || has_commas) return ReadDensePattern(text, origin);
+  if (!IsSquare(text, words)) return ReadMetisGraph(text, origin);
+  // A graph of words - 1 ranks, all lines as long as its header, is as square.
+  auto graph = ReadMetisGraph(text, origin);
+  const bool is_graph = graph.ok() && (*graph)->rank_count() > 1 && !(*graph)->has_self_bytes();
+  return is_graph ? graph : ReadDensePattern(text, origin);
+}
+
+absl::StatusOr<PatternPointer> WithMessages(const Pattern& bytes, const Pattern& counts) {
+  if (bytes.rank_count() != counts.rank_count()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("messages of %d ranks for a pattern of %d; give both of one run",
+                        counts.rank_count(), bytes.rank_count()));
+  }
+  std::vector<Pattern::Entry> entries;
+  entries.reserve(2 * (bytes.pair_count() + counts.pair_count() + bytes.rank_count()));
+  for (uint32_t rank = 0; rank < bytes.rank_count(); ++rank) {
+    entries.push_back({rank, rank, bytes.self_bytes(rank), 0});
+    for (const Exchange& e : bytes.exchanges(rank)) {
+      entries.push_back({rank, e.peer, e.out_bytes, 0});
+    }
+  }
+  const bool counts_messages = counts.total_messages() > 0 || !counts.empty_messages().empty();
+  counts_messages ? AddCounted(counts, entries) : AddWeights(counts, entries);
+  return Pattern::Make(bytes.rank_count(), std::move(entries));
+}
+
+size_t MakingBytes(size_t entries, size_t ranks) {
+  // Counted from Pattern::Make and found to be enough (tests/unit/mapping/search_bytes_test.cc): a
+  // list that has grown, the two halves of each entry, what is kept of them.
+  constexpr size_t kOfEntry = 200, kOfRank = 80;
+  return kOfEntry * entries + kOfRank * ranks;
+}
+
+size_t ReadingBytes(absl::string_view text) {
+  const size_t entries = CountAllWords(text);  // none of them says two
+  return MakingBytes(entries, MostRanks(text, entries));
+}
+
+absl::StatusOr<PatternPointer> ReadTraceFile(absl::string_view text, absl::string_view origin) {
   LineScanner lines(text, origin);
   ASSIGN_OR_RETURN(const uint64_t ranks, ReadRanks(lines));
   std::vector<Pattern::Entry> entries;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -84,8 +85,8 @@ absl::Status ReadRow(const LineScanner& lines, absl::string_view value, uint64_t
                                   " columns; the matrix has ", count, " rows and columns"));
 }
 
-}  // namespace
-
+// Calls visit(row, column, value), from 0 and row after row, and returns the number of rows, at
+// most `most`. `value` is what an error calls a value, such as "distance".
 absl::StatusOr<uint32_t> ReadSquareMatrix(absl::string_view text, absl::string_view origin,
                                           absl::string_view value, uint32_t most, Visitor visit) {
   LineScanner lines(text, origin);
@@ -106,31 +107,6 @@ absl::StatusOr<uint32_t> ReadSquareMatrix(absl::string_view text, absl::string_v
   return lines.ErrorOfAll(
       absl::StrCat("the matrix is not square: ", row, " rows of ", count, "; is it cut off?"));
 }
-
-absl::StatusOr<std::shared_ptr<const Pattern>> ReadDensePattern(absl::string_view text,
-                                                                absl::string_view origin) {
-  std::vector<Pattern::Entry> entries;
-  ASSIGN_OR_RETURN(const uint32_t ranks,
-                   ReadSquareMatrix(text, origin, "weight", Pattern::kMaxRanks,
-                                    [&](uint32_t row, uint32_t column, double bytes) {
-                                      if (bytes > 0) entries.push_back({row, column, bytes, 0});
-                                    }));
-  auto pattern = Pattern::Make(ranks, std::move(entries));
-  RETURN_IF_ERROR(Annotate(pattern.status(), origin));
-  return pattern;
-}
-
-absl::StatusOr<std::shared_ptr<const PlaceDistances>> ReadDistanceMatrix(absl::string_view text,
-                                                                         absl::string_view origin) {
-  std::vector<double> values;
-  ASSIGN_OR_RETURN(
-      const uint32_t places,
-      ReadSquareMatrix(text, origin, "distance", PlaceDistances::kMaxMatrixPlaces,
-                       [&](uint32_t, uint32_t, double value) { values.push_back(value); }));
-  return PlaceDistances::Matrix(places, std::move(values));
-}
-
-namespace {
 
 // The next word of the text, whatever line it is on; "" at the end.
 absl::string_view NextWordOfAll(LineScanner& lines) {
@@ -164,6 +140,28 @@ absl::Status ReadMatrix(LineScanner& lines, absl::string_view matrix, uint64_t n
 }
 
 }  // namespace
+
+absl::StatusOr<PatternPointer> ReadDensePattern(absl::string_view text, absl::string_view origin) {
+  std::vector<Pattern::Entry> entries;
+  ASSIGN_OR_RETURN(const uint32_t ranks,
+                   ReadSquareMatrix(text, origin, "weight", Pattern::kMaxRanks,
+                                    [&](uint32_t row, uint32_t column, double bytes) {
+                                      if (bytes > 0) entries.push_back({row, column, bytes, 0});
+                                    }));
+  auto pattern = Pattern::Make(ranks, std::move(entries));
+  RETURN_IF_ERROR(Annotate(pattern.status(), origin));
+  return pattern;
+}
+
+absl::StatusOr<DistancesPointer> ReadDistanceMatrix(absl::string_view text,
+                                                    absl::string_view origin) {
+  std::vector<double> values;
+  ASSIGN_OR_RETURN(
+      const uint32_t places,
+      ReadSquareMatrix(text, origin, "distance", PlaceDistances::kMaxMatrixPlaces,
+                       [&](uint32_t, uint32_t, double value) { values.push_back(value); }));
+  return PlaceDistances::Matrix(places, std::move(values));
+}
 
 absl::StatusOr<QapInstance> ReadQaplib(absl::string_view text, absl::string_view origin) {
   LineScanner lines(text, origin);

@@ -1,5 +1,3 @@
-// Square matrices of numbers as text, alone or in a QAPLIB file.
-//
 // Square matrices as plain text: what dense patterns and measured distances are written in.
 //
 //   3                 rows and columns; may be missing
@@ -15,7 +13,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "daemon/mapping/pattern.h"
@@ -23,29 +20,17 @@
 
 namespace coppice {
 
-// Calls visit(row, column, value), from 0 and row after row, and returns the number of rows.
-// `value` is what an error calls a value, such as "distance". INVALID_ARGUMENT, naming `origin`,
-// the line, and row and column from 1: empty, not square, more than `most` rows, a hole (a value
-// that is missing or no number), a value that ParseWeight refuses. Time and calls: those of the
-// text.
-absl::StatusOr<uint32_t> ReadSquareMatrix(
-    absl::string_view text, absl::string_view origin, absl::string_view value, uint32_t most,
-    absl::FunctionRef<void(uint32_t row, uint32_t column, double value)> visit);
+// A pattern from a dense text matrix: row u, column v is what rank u sends to rank v, in bytes.
+// INVALID_ARGUMENT, naming `origin`, the line, and row and column from 1: empty, not square, too
+// many rows, a hole (a value that is missing or no number), a value that ParseWeight refuses,
+// weights that overflow together.
+absl::StatusOr<PatternPointer> ReadDensePattern(absl::string_view text, absl::string_view origin);
 
-// A pattern from a dense text matrix: row u, column v is what rank u sends to rank v, in bytes,
-// which is what tracing of a whole run prints.
-
-// INVALID_ARGUMENT as ReadSquareMatrix, or weights that overflow together. Keeps the pairs that
-// exchange something only.
-absl::StatusOr<std::shared_ptr<const Pattern>> ReadDensePattern(absl::string_view text,
-                                                                absl::string_view origin);
-
-// Measured distances between places from a dense text matrix: row a, column b is
-// how far b is from a, in any unit. Both directions are given and may differ; every pair must be.
-
-// INVALID_ARGUMENT as ReadSquareMatrix, with at most PlaceDistances::kMaxMatrixPlaces rows.
-absl::StatusOr<std::shared_ptr<const PlaceDistances>> ReadDistanceMatrix(absl::string_view text,
-                                                                         absl::string_view origin);
+// Measured distances between places: row a, column b is how far b is from a, in any unit. Both
+// directions are given and may differ; every pair must be.
+// INVALID_ARGUMENT as ReadDensePattern, with at most PlaceDistances::kMaxMatrixPlaces rows.
+absl::StatusOr<DistancesPointer> ReadDistanceMatrix(absl::string_view text,
+                                                    absl::string_view origin);
 
 // A quadratic assignment problem from a file as QAPLIB keeps it (Burkard, Karisch, Rendl 1997):
 // numbers in free format, n, then n x n distances between locations, then n x n flows between
@@ -55,7 +40,6 @@ absl::StatusOr<std::shared_ptr<const PlaceDistances>> ReadDistanceMatrix(absl::s
 //
 // Facilities are ranks and locations places of one rank each: p(i) is the place of rank i. Both
 // matrices may be asymmetric and may have diagonals.
-
 struct QapInstance {
   std::shared_ptr<const Pattern> flows;  // neither is null
   std::shared_ptr<const PlaceDistances> distances;

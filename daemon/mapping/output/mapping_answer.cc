@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/link_traffic.h"
 #include "daemon/mapping/mapping_metrics.h"
@@ -21,10 +24,8 @@ namespace {
 // Why there is nothing to search for; "" if there is.
 std::string WhyNothing(const Pattern& pattern) {
   if (pattern.rank_count() == 1) return "one rank has nobody to talk to: the present order stays";
-  if (pattern.pair_count() > 0) return "";
-  for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) {
-    if (pattern.self_bytes(rank) > 0) return "";  // may cost more on one place than on another
-  }
+  // Bytes to themselves may cost more on one place than on another.
+  if (pattern.pair_count() > 0 || pattern.has_self_bytes()) return "";
   return "no rank sends anything: all orders are alike, the present one stays";
 }
 
@@ -54,8 +55,56 @@ std::string Reason(absl::string_view name, const MappingStanding& after,
                       " than the present one by the objective");
 }
 
-void AddNote(const std::string& note, std::string& reason) {
-  if (!note.empty()) absl::StrAppend(&reason, reason.empty() ? "" : "; ", note);
+// None of the formats knows quotation marks; these characters mean something in one of them.
+absl::Status CheckName(absl::string_view host) {
+  const auto fits = [](unsigned char c) {
+    return absl::ascii_isgraph(c) && !absl::StrContains("=:,;#\"'[]", static_cast<char>(c));
+  };
+  if (!host.empty() && absl::c_all_of(host, fits)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("host \"", host,
+                   "\" has a name that no launcher's file can hold; emit the "
+                   "permutation instead"));
+}
+
+absl::Status CheckNames(absl::Span<const absl::string_view> host_of_slot,
+                        absl::Span<const uint32_t> slot_of_rank) {
+  if (host_of_slot.empty()) {
+    return absl::FailedPreconditionError(
+        "the places have no host names, which a launcher's file needs; name the hosts, or emit the "
+        "permutation");
+  }
+  for (const uint32_t slot : slot_of_rank) RETURN_IF_ERROR(CheckName(host_of_slot[slot]));
+  return absl::OkStatus();
+}
+
+// A rank's core is where its slot stands among those of its host: who stays keeps the core.
+std::string Rankfile(absl::Span<const absl::string_view> host_of_slot,
+                     absl::Span<const uint32_t> slot_of_rank) {
+  absl::flat_hash_map<absl::string_view, uint32_t> seen;
+  std::vector<uint32_t> core_of_slot;
+  core_of_slot.reserve(host_of_slot.size());
+  for (const absl::string_view host : host_of_slot) core_of_slot.push_back(seen[host]++);
+  std::string text;
+  for (size_t rank = 0; rank < slot_of_rank.size(); ++rank) {
+    const uint32_t slot = slot_of_rank[rank];
+    absl::StrAppend(&text, "rank ", rank, "=", host_of_slot[slot], " slot=", core_of_slot[slot],
+                    "\n");
+  }
+  return text;
+}
+
+std::string Machinefile(absl::Span<const absl::string_view> host_of_slot,
+                        absl::Span<const uint32_t> slot_of_rank) {
+  std::string text;
+  for (size_t rank = 0; rank < slot_of_rank.size();) {
+    const absl::string_view host = host_of_slot[slot_of_rank[rank]];
+    size_t end = rank + 1;
+    while (end < slot_of_rank.size() && host_of_slot[slot_of_rank[end]] == host) ++end;
+    absl::StrAppend(&text, host, ":", end - rank, "\n");
+    rank = end;
+  }
+  return text;
 }
 
 }  // namespace
@@ -85,7 +134,7 @@ absl::StatusOr<MappingAnswer> AnswerMapping(const MappingProblem& problem,
       answer.mapping = std::move(mapped.mapping);
       answer.after = after;
     }
-    AddNote(mapped.note, answer.reason);
+    if (!mapped.note.empty()) absl::StrAppend(&answer.reason, "; ", mapped.note);
   }
   answer.slots = AssignSlots(*problem.places, answer.mapping);
   RETURN_IF_ERROR(CheckMapping(*problem.places, problem.rank_count(), answer.mapping));
@@ -115,80 +164,9 @@ absl::StatusOr<std::vector<BusyLink>> FindBusyLinks(const MappingProblem& proble
   return links;
 }
 
-namespace {
-
-// None of the formats knows quotation marks; these characters mean something in one of them.
-absl::Status CheckName(absl::string_view host) {
-  bool fits = !host.empty();
-  for (const char c : host) {
-    fits = fits && absl::ascii_isgraph(static_cast<unsigned char>(c)) &&
-           absl::string_view("=:,;#\"'[]").find(c) == absl::string_view::npos;
-  }
-  if (fits) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("host \"", host,
-                   "\" has a name that no launcher's file can hold; emit the "
-                   "permutation instead"));
-}
-
-absl::Status CheckNames(absl::Span<const absl::string_view> host_of_slot,
-                        absl::Span<const uint32_t> slot_of_rank) {
-  if (host_of_slot.empty()) {
-    return absl::FailedPreconditionError(
-        "the places have no host names, which a launcher's file needs; name the hosts, or emit the "
-        "permutation");
-  }
-  for (const uint32_t slot : slot_of_rank) RETURN_IF_ERROR(CheckName(host_of_slot[slot]));
-  return absl::OkStatus();
-}
-
-std::string Permutation(absl::Span<const uint32_t> slot_of_rank) {
-  std::string text;
-  for (const uint32_t slot : slot_of_rank) absl::StrAppend(&text, slot, "\n");
-  return text;
-}
-
-// A rank's core is where its slot stands among those of its host: who stays keeps the core.
-std::string Rankfile(absl::Span<const absl::string_view> host_of_slot,
-                     absl::Span<const uint32_t> slot_of_rank) {
-  absl::flat_hash_map<absl::string_view, uint32_t> seen;
-  std::vector<uint32_t> core_of_slot;
-  core_of_slot.reserve(host_of_slot.size());
-  for (const absl::string_view host : host_of_slot) core_of_slot.push_back(seen[host]++);
-  std::string text;
-  for (size_t rank = 0; rank < slot_of_rank.size(); ++rank) {
-    const uint32_t slot = slot_of_rank[rank];
-    absl::StrAppend(&text, "rank ", rank, "=", host_of_slot[slot], " slot=", core_of_slot[slot],
-                    "\n");
-  }
-  return text;
-}
-
-std::string HostOfEachRank(absl::Span<const absl::string_view> host_of_slot,
-                           absl::Span<const uint32_t> slot_of_rank) {
-  std::string text;
-  for (const uint32_t slot : slot_of_rank) absl::StrAppend(&text, host_of_slot[slot], "\n");
-  return text;
-}
-
-std::string Machinefile(absl::Span<const absl::string_view> host_of_slot,
-                        absl::Span<const uint32_t> slot_of_rank) {
-  std::string text;
-  for (size_t rank = 0; rank < slot_of_rank.size();) {
-    const absl::string_view host = host_of_slot[slot_of_rank[rank]];
-    size_t end = rank + 1;
-    while (end < slot_of_rank.size() && host_of_slot[slot_of_rank[end]] == host) ++end;
-    absl::StrAppend(&text, host, ":", end - rank, "\n");
-    rank = end;
-  }
-  return text;
-}
-
-}  // namespace
-
 std::optional<LaunchFormat> ParseLaunchFormat(absl::string_view name) {
   const std::vector<std::string> names = LaunchFormatNames();
-  const auto at = std::find(names.begin(), names.end(), name);
+  const auto at = absl::c_find(names, name);
   if (at == names.end()) return std::nullopt;
   return static_cast<LaunchFormat>(at - names.begin());
 }
@@ -196,7 +174,9 @@ std::optional<LaunchFormat> ParseLaunchFormat(absl::string_view name) {
 absl::StatusOr<std::string> LaunchText(LaunchFormat format,
                                        absl::Span<const absl::string_view> host_of_slot,
                                        absl::Span<const uint32_t> slot_of_rank) {
-  if (format == LaunchFormat::kPermutation) return Permutation(slot_of_rank);
+  if (format == LaunchFormat::kPermutation) {
+    return absl::StrCat(absl::StrJoin(slot_of_rank, "\n"), "\n");
+  }
   RETURN_IF_ERROR(CheckNames(host_of_slot, slot_of_rank));
   switch (format) {
     case LaunchFormat::kRankfile:
@@ -204,7 +184,9 @@ absl::StatusOr<std::string> LaunchText(LaunchFormat format,
     case LaunchFormat::kMachinefile:
       return Machinefile(host_of_slot, slot_of_rank);
     default:
-      return HostOfEachRank(host_of_slot, slot_of_rank);
+      return absl::StrJoin(slot_of_rank, "", [&](std::string* out, uint32_t slot) {
+        absl::StrAppend(out, host_of_slot[slot], "\n");
+      });
   }
 }
 

@@ -1,7 +1,6 @@
 // What a request for a mapping gets: the order that an algorithm found, verified and measured
 // beside the present one, with the reason for it. The present order is the answer where there is
-// nothing to find, and where "auto", which promises never to be worse, found nothing better
-// (mapping_metrics.h: of orders with one congestion the one with fewer hop-bytes may be).
+// nothing to find, and where "auto", which promises never to be worse, found nothing better.
 #ifndef COPPICE_DAEMON_MAPPING_OUTPUT_MAPPING_ANSWER_H_
 #define COPPICE_DAEMON_MAPPING_OUTPUT_MAPPING_ANSWER_H_
 
@@ -43,9 +42,6 @@ absl::StatusOr<MappingAnswer> AnswerMapping(const MappingProblem& problem,
                                             const AlgorithmOptions& options,
                                             const SearchControl& control);
 
-// What a mapping puts on every link, the busiest first: for whoever asks where its greatest
-// congestion is.
-
 // One direction of a link, and what the ranks send over it.
 struct BusyLink {
   std::string from, to;  // "switch 0002c9020040b0e0 \"leaf3\"", "endpoint node17/1"
@@ -71,8 +67,6 @@ absl::StatusOr<std::vector<BusyLink>> FindBusyLinks(const MappingProblem& proble
 //                 host; Hydra joins lines of one host only where they follow each other
 //   slurm         SLURM_HOSTFILE for srun --distribution=arbitrary: line r is rank r's host
 //
-// Texts only; who writes them where is the caller's business.
-
 // In the order of LaunchFormatNames (proto/text/option_words.h).
 enum class LaunchFormat : uint8_t { kPermutation, kRankfile, kHostfile, kMachinefile, kSlurm };
 

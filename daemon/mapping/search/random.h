@@ -3,8 +3,14 @@
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_RANDOM_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_RANDOM_H_
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
 
 namespace coppice {
 
@@ -47,6 +53,40 @@ class Xoshiro final {
  private:
   uint64_t state_[4];
 };
+
+// Orders of the numbers 0..count-1: as they are, by a key, shuffled.
+
+inline std::vector<uint32_t> Numbers(size_t count) {
+  std::vector<uint32_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+// From the least key(number); of equal ones the lower number first.
+template <class Key>
+std::vector<uint32_t> NumbersBy(size_t count, const Key& key) {
+  std::vector<uint32_t> numbers = Numbers(count);
+  std::stable_sort(numbers.begin(), numbers.end(),
+                   [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  return numbers;
+}
+
+// By counting: those of one key together, where every key is below `count`.
+inline std::vector<uint32_t> NumbersByKey(absl::Span<const uint32_t> keys, uint32_t count) {
+  std::vector<uint32_t> next(count + 1, 0);
+  for (const uint32_t key : keys) ++next[key + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<uint32_t> numbers(keys.size());
+  for (uint32_t i = 0; i < keys.size(); ++i) numbers[next[keys[i]]++] = i;
+  return numbers;
+}
+
+template <class T>
+void Shuffle(std::vector<T>& values, Xoshiro& random) {
+  for (auto i = static_cast<uint32_t>(values.size()); i > 1; --i) {
+    std::swap(values[i - 1], values[random.Below(i)]);
+  }
+}
 
 }  // namespace coppice
 

@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
-#include "daemon/mapping/search/sparse/sparse_swaps.h"
+#include "daemon/mapping/search/sparse/sparse_search.h"
 
 extern char** environ;
 

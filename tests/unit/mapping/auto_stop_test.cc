@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "daemon/mapping/algorithm.h"
-#include "daemon/mapping/algorithm/auto_incumbent.h"
+#include "daemon/mapping/algorithm/auto.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/mapping/search/partition/partition.h"
@@ -172,16 +172,16 @@ TEST(AutoTime, StoppedCutsAreExactAllTheSame) {
   const WeightedGraph graph = GraphOf(*pattern);
   const SearchControl stopped([] { return true; }, nullptr);
   std::vector<uint32_t> parts(200, 3);
-  const std::vector<uint64_t> capacities = {70, 70, 50, 10};
+  const std::vector<uint32_t> capacities = {70, 70, 50, 10};
   FitParts(graph, capacities, parts, stopped);
-  std::vector<uint64_t> sizes(4, 0);
+  std::vector<uint32_t> sizes(4, 0);
   for (const uint32_t p : parts) ++sizes[p];
   for (size_t p = 0; p < 4; ++p) EXPECT_LE(sizes[p], capacities[p]);
   parts.assign(200, 0);
-  BalanceParts(graph, {20, 80, 99, 1}, parts, stopped);
+  FitParts(graph, {20, 80, 99, 1}, parts, stopped);
   sizes.assign(4, 0);
   for (const uint32_t p : parts) ++sizes[p];
-  EXPECT_EQ(sizes, (std::vector<uint64_t>{20, 80, 99, 1}));
+  EXPECT_EQ(sizes, (std::vector<uint32_t>{20, 80, 99, 1}));
 }
 
 TEST(AutoTime, IsNotGivenToACutThatCannotEndInIt) {

@@ -1,14 +1,12 @@
 // Wang's three placements of clusters on nodes, counted by hand, the rule that chooses among them,
 // and the exchange of equal clusters.
-#include "daemon/mapping/search/cluster/cluster_place.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/cluster/cluster_map.h"
+#include "daemon/mapping/search/cluster/clusters.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"

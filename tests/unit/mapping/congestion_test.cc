@@ -1,4 +1,6 @@
 // Congestion-aware refinement against the best of all mappings, and its bound below all of them.
+#include "daemon/mapping/algorithm/congestion.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +10,6 @@
 
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/search/links/congestion_bound.h"
-#include "daemon/mapping/search/links/congestion_search.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 

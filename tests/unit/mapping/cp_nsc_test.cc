@@ -9,7 +9,7 @@
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/cluster/cluster_map.h"
+#include "daemon/mapping/search/cluster/clusters.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"

@@ -106,14 +106,14 @@ INSTANTIATE_TEST_SUITE_P(
 template <typename T>
 void ExpectExtremesHold(T greatest) {
   constexpr size_t kCount = 4 * kDenseRowBytes / sizeof(T);
-  const RowProduct<T> fast = Avx2RowProduct<T>();
-  if (fast == nullptr) return;  // this machine runs the portable form only
+  if (Avx2Kernels() == nullptr) return;  // this machine runs the portable form only
   DenseMatrix rows(2, kCount * sizeof(T));
   std::fill_n(rows.row<T>(0), kCount, greatest);
   const T *const full = rows.row<T>(0), *const empty = rows.row<T>(1);
   const auto expected =
       static_cast<DenseSum<T>>(greatest) * greatest * static_cast<DenseSum<T>>(kCount);
-  for (const auto product : {fast, PortableRowProduct<T>()}) {
+  for (const DenseKernels* const kernels : {Avx2Kernels(), &PortableKernels()}) {
+    const auto product = std::get<RowProduct<T>>(kernels->products);
     EXPECT_EQ(product(full, empty, full, empty, kCount), expected);
     EXPECT_EQ(product(full, empty, empty, full, kCount), -expected);
     EXPECT_EQ(product(empty, full, empty, full, kCount), expected);
@@ -128,29 +128,29 @@ TEST(RowProduct, HoldsTheGreatestDifferences) {
 }
 
 TEST(CostRowUpdate, IsTheSameInBothForms) {
-  const CostRowUpdate fast = Avx2CostRowUpdate();
+  const DenseKernels* const fast = Avx2Kernels();
   if (fast == nullptr) return;  // this machine runs the portable form only
   Xoshiro random(TestSeed());
   for (size_t count = 0; count < 20; ++count) {
     std::vector<double> u(count), v(count), costs(count);
     for (size_t i = 0; i < count; ++i) u[i] = random.Unit(), v[i] = random.Unit();
     std::vector<double> portable = costs;
-    fast(costs.data(), u.data(), v.data(), 0.3, 0.7, count);
-    PortableCostRowUpdate()(portable.data(), u.data(), v.data(), 0.3, 0.7, count);
+    fast->update_row(costs.data(), u.data(), v.data(), 0.3, 0.7, count);
+    PortableKernels().update_row(portable.data(), u.data(), v.data(), 0.3, 0.7, count);
     EXPECT_EQ(costs, portable);
   }
 }
 
 TEST(FirstBelow, IsTheSameInBothForms) {
-  const FirstBelow fast = Avx2FirstBelow();
+  const DenseKernels* const fast = Avx2Kernels();
   if (fast == nullptr) return;  // this machine runs the portable form only
   Xoshiro random(TestSeed());
   for (size_t count = 0; count < 40; ++count) {
     std::vector<double> costs(count);
     for (double& cost : costs) cost = random.Below(20);
     for (size_t from = 0; from <= count; ++from) {
-      EXPECT_EQ(fast(costs.data(), from, count, 2),
-                PortableFirstBelow()(costs.data(), from, count, 2));
+      EXPECT_EQ(fast->first_below(costs.data(), from, count, 2),
+                PortableKernels().first_below(costs.data(), from, count, 2));
     }
   }
 }

@@ -33,7 +33,7 @@ MappingProblem Row(uint32_t ranks, std::vector<Pattern::Entry> entries) {
 
 Mapping fixed;  // what the algorithm below returns
 
-absl::StatusOr<Mapped> ReturnFixed(const MappingProblem&, const Mapping&, const AlgorithmOptions&,
+absl::StatusOr<Mapped> ReturnFixed(const MappingProblem&, const Mapping&, const MethodOptions&,
                                    const SearchControl&) {
   return Mapped{fixed, "a note"};
 }
@@ -151,7 +151,8 @@ TEST(AnswerMapping, SearchesWhereOnlyDiagonalsWeigh) {
 
 TEST(AnswerMapping, ChecksTheProblemFirst) {
   const absl::Status status =
-      AnswerMapping(Row(5, {}), {}, IdentityAlgorithm(), {}, {}, SearchControl()).status();
+      AnswerMapping(Row(5, {}), {}, **FindMappingAlgorithm("identity"), {}, {}, SearchControl())
+          .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("5 ranks"));
 }
@@ -159,7 +160,8 @@ TEST(AnswerMapping, ChecksTheProblemFirst) {
 TEST(AnswerMapping, StartsWhereItIsTold) {
   const Mapping start = {P(2), P(3), P(1)};
   const MappingAnswer answer =
-      AnswerMapping(Row(3, {{0, 1, 10, 0}}), {}, IdentityAlgorithm(), start, {}, SearchControl())
+      AnswerMapping(Row(3, {{0, 1, 10, 0}}), {}, **FindMappingAlgorithm("identity"), start, {},
+                    SearchControl())
           .value();
   EXPECT_EQ(answer.mapping, start);
 }

@@ -6,7 +6,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/mapping/input/graph_files.h"
 #include "daemon/mapping/input/pattern_file.h"
 #include "daemon/mapping/input/square_matrix.h"
 #include "gmock/gmock.h"

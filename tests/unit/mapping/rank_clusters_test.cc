@@ -1,7 +1,5 @@
 // Clusters of ranks: eigenvectors against their equation and against closed forms, k-means against
-// exhaustive search, clusters that were planted, and halving against known best cuts.
-#include "daemon/mapping/search/cluster/rank_clusters.h"
-
+// exhaustive search, and clusters that were planted.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +9,7 @@
 #include <numeric>
 #include <set>
 
-#include "daemon/mapping/search/cluster/cluster_map.h"
+#include "daemon/mapping/search/cluster/clusters.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
@@ -265,72 +263,6 @@ TEST(RankEmbedding, GivesRunsOfRanksOnceStopped) {
   const Clusters clusters = embedding.Cluster(4, 1, kSpent);
   ASSERT_EQ(clusters.size(), 4u);
   EXPECT_EQ(clusters[1], (std::vector<uint32_t>{5, 6, 7, 8, 9}));
-}
-
-double CutOf(const WeightedGraph& graph, const std::vector<uint32_t>& part_of) {
-  double cut = 0;
-  for (uint32_t u = 0; u < graph.vertex_count(); ++u) {
-    for (size_t e = graph.begin[u]; e < graph.begin[u + 1]; ++e) {
-      if (part_of[graph.neighbours[e]] != part_of[u]) cut += graph.weights[e] / 2;
-    }
-  }
-  return cut;
-}
-
-TEST(ExchangeOverCut, GainsWhatItSaysAndIsNoBetterThanTheBestCut) {
-  for (uint64_t seed = TestSeed(); seed < TestSeed() + (FullTier() ? 300 : 30); ++seed) {
-    const WeightedGraph graph = GraphOf(*RandomPattern(10, 0.4, seed));
-    std::vector<uint32_t> sides = {0, 0, 0, 0, 1, 1, 1, 1, 1, 1};
-    const double before = CutOf(graph, sides);
-    double least = before;
-    std::vector<uint32_t> all = sides;
-    do {
-      least = std::min(least, CutOf(graph, all));
-    } while (std::next_permutation(all.begin(), all.end()));
-    const double gained = ExchangeOverCut(graph, {}, sides);
-    EXPECT_EQ(std::count(sides.begin(), sides.end(), 0), 4);
-    EXPECT_NEAR(before - CutOf(graph, sides), gained, 1e-9);
-    EXPECT_GE(CutOf(graph, sides), least - 1e-9);
-  }
-}
-
-// Six dimensions, four parts: two directions are cut, 64 edges. All eigenvalues coincide sixfold.
-TEST(BisectRanks, CutsACubeAlongItsEdges) {
-  const std::vector<uint32_t> number = ShuffledNumbers(64, TestSeed());
-  std::vector<Pattern::Entry> entries;
-  for (uint32_t u = 0; u < 64; ++u) {
-    for (uint32_t bit = 1; bit < 64; bit *= 2)
-      entries.push_back({number[u], number[u ^ bit], 1, 1});
-  }
-  const WeightedGraph graph = GraphOf(*Pattern::Make(64, std::move(entries)).value());
-  BisectionOptions options;
-  options.tries = 16;
-  const Clusters parts = BisectRanks(graph, {16, 16, 16, 16}, options, {});
-  ASSERT_EQ(parts.size(), 4u);
-  std::vector<uint32_t> part_of(64, 9);
-  for (uint32_t p = 0; p < 4; ++p) {
-    EXPECT_EQ(parts[p].size(), 16u);
-    for (const uint32_t rank : parts[p]) part_of[rank] = p;
-  }
-  EXPECT_EQ(CutOf(graph, part_of), 64 * 2);  // both directions
-}
-
-TEST(BisectRanks, KeepsAnySizes) {
-  const WeightedGraph graph = GraphOf(*RandomPattern(30, 0.02, TestSeed()));
-  for (const std::vector<uint32_t>& sizes :
-       {std::vector<uint32_t>{30}, {1, 29}, {7, 0, 3, 11, 9}, std::vector<uint32_t>(30, 1)}) {
-    for (const SearchControl& control : {SearchControl(), kSpent}) {
-      Clusters parts = BisectRanks(graph, sizes, {}, control);
-      std::vector<uint32_t> wanted = sizes, found;
-      std::erase(wanted, 0);
-      for (const std::vector<uint32_t>& part : parts) {
-        found.push_back(static_cast<uint32_t>(part.size()));
-      }
-      EXPECT_EQ(found, wanted);
-      std::sort(parts.begin(), parts.end());
-      ExpectPartition(parts, 30);
-    }
-  }
 }
 
 }  // namespace

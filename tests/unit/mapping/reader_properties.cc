@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "daemon/mapping/input/graph_files.h"
 #include "daemon/mapping/input/pattern_file.h"
 #include "daemon/mapping/input/square_matrix.h"
 

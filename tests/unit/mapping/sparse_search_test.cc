@@ -1,6 +1,8 @@
 // The searches over sparse patterns: that a change costs what its delta says, whatever the form of
 // the distances and the directions of the pattern, and that no search loses a rank, overfills a
 // place or makes anything worse.
+#include "daemon/mapping/search/sparse/sparse_search.h"
+
 #include <gtest/gtest.h>
 
 #include <set>
@@ -8,9 +10,7 @@
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/search/partition/partition.h"
 #include "daemon/mapping/search/random.h"
-#include "daemon/mapping/search/sparse/sparse_multilevel.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
-#include "daemon/mapping/search/sparse/sparse_swaps.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 #include "tests/unit/mapping/routed_problems.h"
@@ -115,7 +115,7 @@ TEST_P(SparseSearch, GainsWhatItSaysAndKeepsCapacities) {
   Seats seats = start;
   expect("swaps", SwapUntilLocalOptimum(*sparse, {seed}, {}, seats), seats);
   seats = start;
-  expect("moves", MoveToBetterPlaces(*sparse, sparse->graph, {seed}, {}, seats), seats);
+  expect("moves", MoveToBetterPlaces(*sparse, sparse->graph, seed, {}, seats), seats);
   seats = start;
   expect("annealing", Anneal(*sparse, {seed, 0.3, 200}, {}, seats), seats);
   seats = start;

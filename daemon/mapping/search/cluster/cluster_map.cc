@@ -1,218 +1,15 @@
-#include "daemon/mapping/search/cluster/cluster_map.h"
-
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <mutex>
-#include <numeric>
-#include <optional>
-#include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
+#include "daemon/mapping/search/cluster/clusters.h"
+#include "daemon/mapping/search/partition/partition.h"
 #include "daemon/mapping/search/random.h"
-#include "daemon/mapping/search/sparse/sparse_problem.h"
-#include "daemon/mapping/search/sparse/sparse_swaps.h"
-#include "daemon/mapping/search_control.h"
+#include "daemon/mapping/search/sparse/sparse_search.h"
 
 namespace coppice {
-namespace {
-
-constexpr uint32_t kVectors = 4;
-constexpr uint32_t kRounds = 8;           // of exchanges over one cut
-constexpr uint32_t kWithoutGain = 60;     // exchanges after the best point of a round
-constexpr double kWeightRounding = 1e-9;  // of the heaviest vertex: smaller gains are none
-
-class CutExchange final {
- public:
-  CutExchange(const WeightedGraph& graph, std::vector<uint32_t>& sides)
-      : graph_(graph), sides_(sides), gains_(sides.size()) {}
-
-  // One round: its gain, 0 and no change if there is none.
-  double Round() {
-    Open();
-    std::vector<uint32_t> moved;
-    double gain = 0, best = least_;
-    size_t kept = 0;
-    while (!open_[0].empty() && !open_[1].empty() && moved.size() < kept + 2 * kWithoutGain) {
-      for (const uint32_t side : {0u, 1u}) {
-        const auto [lost, u] = *open_[side].begin();
-        gain -= lost;
-        Move(u);
-        moved.push_back(u);
-      }
-      if (gain <= best) continue;
-      best = gain;
-      kept = moved.size();
-    }
-    for (size_t i = kept; i < moved.size(); ++i) sides_[moved[i]] ^= 1;
-    return kept > 0 ? best : 0;
-  }
-
- private:
-  void Open() {
-    open_[0].clear();
-    open_[1].clear();
-    for (uint32_t u = 0; u < sides_.size(); ++u) {
-      gains_[u] = 0;
-      double all = 0;
-      for (size_t e = graph_.begin[u]; e < graph_.begin[u + 1]; ++e) {
-        const double weight = graph_.weights[e];
-        gains_[u] += sides_[graph_.neighbours[e]] == sides_[u] ? -weight : weight;
-        all += weight;
-      }
-      least_ = std::max(least_, kWeightRounding * all);
-      open_[sides_[u]].emplace(-gains_[u], u);
-    }
-  }
-
-  // To the other side, for the rest of the round.
-  void Move(uint32_t u) {
-    open_[sides_[u]].erase({-gains_[u], u});
-    for (size_t e = graph_.begin[u]; e < graph_.begin[u + 1]; ++e) {
-      const uint32_t v = graph_.neighbours[e];
-      const double change = 2 * graph_.weights[e] * (sides_[v] == sides_[u] ? 1 : -1);
-      const auto at = open_[sides_[v]].find({-gains_[v], v});
-      gains_[v] += change;
-      if (at == open_[sides_[v]].end()) continue;
-      open_[sides_[v]].erase(at);
-      open_[sides_[v]].emplace(-gains_[v], v);
-    }
-    sides_[u] ^= 1;
-  }
-
-  const WeightedGraph& graph_;
-  std::vector<uint32_t>& sides_;
-  std::vector<double> gains_;                                  // [vertex] of its move alone
-  std::array<std::set<std::pair<double, uint32_t>>, 2> open_;  // [side] (-gain, vertex)
-  double least_ = 0;
-};
-
-class Halving final {
- public:
-  Halving(const BisectionOptions& options, const SearchControl& control)
-      : options_(options), control_(control) {}
-
-  // `ranks` ascending, `graph` among them.
-  void Divide(const WeightedGraph& graph, const std::vector<uint32_t>& ranks,
-              absl::Span<const uint32_t> sizes) {
-    if (ranks.empty()) return;
-    if (sizes.size() == 1) {
-      clusters_.push_back(ranks);
-      return;
-    }
-    const size_t middle = sizes.size() / 2;
-    const uint32_t first = std::accumulate(sizes.begin(), sizes.begin() + middle, 0U);
-    const std::vector<uint32_t> sides = Cut(graph, first);
-    for (const uint32_t side : {0u, 1u}) {
-      std::vector<uint32_t> kept;
-      const WeightedGraph half = Subgraph(graph, sides, side, kept);
-      for (uint32_t& rank : kept) rank = ranks[rank];
-      Divide(half, kept, side == 0 ? sizes.subspan(0, middle) : sizes.subspan(middle));
-    }
-  }
-
-  Clusters TakeClusters() { return std::move(clusters_); }
-
- private:
-  // `first` vertices on side 0.
-  std::vector<uint32_t> Cut(const WeightedGraph& graph, uint32_t first) {
-    const uint32_t n = graph.vertex_count();
-    std::vector<uint32_t> order(n), best;
-    std::iota(order.begin(), order.end(), 0);
-    if (first == 0 || first == n) return SidesOf(order, first);
-    const uint64_t seed = WorkerSeed(options_.seed, 2, cuts_++);
-    const std::optional<Eigenvectors> vectors =
-        FirstEigenvectors(graph, options_.similarity, kVectors, seed, control_);
-    if (!vectors.has_value()) return SidesOf(order, first);
-    Xoshiro random(seed);
-    double least = 0;
-    for (uint32_t i = 0; i < options_.tries; ++i) {
-      Sort(Heights(graph, *vectors, i, random), order);
-      std::vector<uint32_t> sides = SidesOf(order, first);
-      ExchangeOverCut(graph, control_, sides);
-      const double weight = CutWeight(graph, sides);
-      if (best.empty() || weight < least) {
-        best = std::move(sides);
-        least = weight;
-      }
-    }
-    return best;
-  }
-
-  // Along the second vector, or a mixture of all; of D^-1/2 v, which is constant on a component for
-  // the eigenvalue 0.
-  std::vector<double> Heights(const WeightedGraph& graph, const Eigenvectors& vectors,
-                              uint32_t number, Xoshiro& random) const {
-    std::vector<double> weights(vectors.count);
-    for (double& weight : weights) weight = random.Unit() - 0.5;
-    if (number == 0 && vectors.count > 1) {
-      std::fill(weights.begin(), weights.end(), 0);
-      weights[1] = 1;
-    }
-    const std::vector<double> degrees = SimilarityDegrees(graph, options_.similarity);
-    std::vector<double> heights(degrees.size(), 0);
-    for (size_t u = 0; u < heights.size(); ++u) {
-      for (uint32_t j = 0; j < vectors.count; ++j) {
-        heights[u] += weights[j] * vectors.vectors[u * vectors.count + j];
-      }
-      heights[u] /= std::sqrt(degrees[u]);
-    }
-    return heights;
-  }
-
-  static void Sort(const std::vector<double>& heights, std::vector<uint32_t>& order) {
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](uint32_t a, uint32_t b) { return heights[a] < heights[b]; });
-  }
-
-  static std::vector<uint32_t> SidesOf(const std::vector<uint32_t>& order, uint32_t first) {
-    std::vector<uint32_t> sides(order.size(), 1);
-    for (uint32_t i = 0; i < first; ++i) sides[order[i]] = 0;
-    return sides;
-  }
-
-  static double CutWeight(const WeightedGraph& graph, const std::vector<uint32_t>& sides) {
-    double weight = 0;
-    for (uint32_t u = 0; u < sides.size(); ++u) {
-      for (size_t e = graph.begin[u]; e < graph.begin[u + 1]; ++e) {
-        if (sides[graph.neighbours[e]] != sides[u]) weight += graph.weights[e];
-      }
-    }
-    return weight;
-  }
-
-  const BisectionOptions& options_;
-  const SearchControl& control_;
-  Clusters clusters_;
-  uint32_t cuts_ = 0;
-};
-
-}  // namespace
-
-double ExchangeOverCut(const WeightedGraph& graph, const SearchControl& control,
-                       std::vector<uint32_t>& sides) {
-  CutExchange exchange(graph, sides);
-  double gained = 0;
-  for (uint32_t round = 0; round < kRounds && !control.stopped(); ++round) {
-    const double gain = exchange.Round();
-    if (gain == 0) break;
-    gained += gain;
-  }
-  return gained;
-}
-
-Clusters BisectRanks(const WeightedGraph& graph, absl::Span<const uint32_t> sizes,
-                     const BisectionOptions& options, const SearchControl& control) {
-  std::vector<uint32_t> ranks(graph.vertex_count());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  Halving halving(options, control);
-  halving.Divide(graph, ranks, sizes);
-  return halving.TakeClusters();
-}
-
 namespace {
 
 // Appends a node of the places that `groups` has from `begin` to `end`.
@@ -237,9 +34,9 @@ uint32_t NodesFilledBy(const NodeCores& nodes, uint32_t ranks) {
 
 enum class Manner : uint8_t { kPublished, kEqual, kEqualNodes, kHalves };
 
-Manner MannerOf(const ClusterMapOptions& options, uint32_t number) {
-  if (!options.vary) return Manner::kPublished;
-  if (options.clusters > 0) return number % 2 == 0 ? Manner::kPublished : Manner::kEqual;
+Manner MannerOf(const MethodOptions& options, uint32_t number) {
+  if (!options.Is("vary")) return Manner::kPublished;
+  if (options.Is("clusters")) return number % 2 == 0 ? Manner::kPublished : Manner::kEqual;
   return static_cast<Manner>(number % 4);
 }
 
@@ -253,85 +50,81 @@ std::vector<uint32_t> Filling(const NodeCores& nodes, uint32_t ranks) {
   return sizes;
 }
 
-class OneTry final {
- public:
-  OneTry(const SparseGraph& graph, const PlaceDistances& distances, const NodeCores& nodes,
-         const ClusterMapOptions& options, const SparseProblem* whole, const SearchControl& control)
-      : graph_(graph),
-        distances_(distances),
-        nodes_(nodes),
-        options_(options),
-        whole_(whole),
-        control_(control) {}
+// [rank] its part; those without ranks are left out.
+Clusters ClustersOf(const std::vector<uint32_t>& parts, uint32_t count) {
+  Clusters clusters(count);
+  for (uint32_t rank = 0; rank < parts.size(); ++rank) clusters[parts[rank]].push_back(rank);
+  std::erase_if(clusters, [](const auto& cluster) { return cluster.empty(); });
+  return clusters;
+}
 
+PlacementRule RuleOf(const MethodOptions& options) {
+  return {options.Of("t-l"), options.Of("t-h"), options.Count("t-k")};
+}
+
+struct OneTry {
   // `embedding`: of as many clusters as the first try has.
   ClusterMap Run(const RankEmbedding& embedding, uint32_t clusters, Manner manner, uint64_t seed,
                  Seats& seats) const {
     ClusterMap map;
-    if (manner == Manner::kEqualNodes) clusters = NodesFilledBy(nodes_, graph_.vertex_count());
+    if (manner == Manner::kEqualNodes) clusters = NodesFilledBy(nodes, graph.vertex_count());
     map.eigenvectors = std::min(embedding.eigenvectors(), clusters);
     if (manner == Manner::kHalves) {
       Halve(seed, map);
     } else {
-      map.clusters = embedding.Cluster(clusters, seed, control_);
+      map.clusters = embedding.Cluster(clusters, seed, control);
     }
     if (manner == Manner::kEqual || manner == Manner::kEqualNodes) {
-      map.clusters = Balanced(graph_.links, nodes_, map.clusters, control_);
+      map.clusters = Balanced(graph.links, nodes, map.clusters, control);
       map.manner = " made equal";
     }
     map.deviation = SizeDeviation(map.clusters);
     const auto count = static_cast<uint32_t>(map.clusters.size());
-    map.scheme = options_.scheme > 0 ? static_cast<PlacementScheme>(options_.scheme - 1)
-                                     : ChooseScheme(map.deviation, count, options_.rule);
+    map.scheme = options.Is("placement")
+                     ? static_cast<PlacementScheme>(options.Count("placement") - 1)
+                     : ChooseScheme(map.deviation, count, RuleOf(options));
     Place(map, seats);
     map.exchanges =
-        ExchangeClusters(graph_, distances_, map.clusters, Exchanges(seed), control_, seats);
-    if (whole_ != nullptr) {
-      SwapOptions swaps;
-      swaps.seed = seed;
-      map.ranks_gained = SwapUntilLocalOptimum(*whole_, swaps, control_, seats);
+        ExchangeClusters(graph, distances, map.clusters, Exchanges(seed), control, seats);
+    if (whole != nullptr) {
+      map.ranks_gained = SwapUntilLocalOptimum(*whole, {seed}, control, seats);
     }
-    map.cost = VisitCost(distances_, graph_, [&](const auto& cost) { return CostOf(cost, seats); });
+    map.cost = VisitCost(distances, graph, [&](const auto& cost) { return CostOf(cost, seats); });
     return map;
   }
 
- private:
+  // What METIS declines is cut in the order of the ranks.
   void Halve(uint64_t seed, ClusterMap& map) const {
-    BisectionOptions halves;
-    halves.similarity = options_.similarity;
-    halves.seed = seed;
-    map.clusters =
-        BisectRanks(graph_.links, Filling(nodes_, graph_.vertex_count()), halves, control_);
+    const std::vector<uint32_t> sizes = Filling(nodes, graph.vertex_count());
+    const PartitionOptions halves = {.seed = seed, .method = PartitionMethod::kRecursiveBisection};
+    const std::vector<uint32_t> parts = CutIntoSizes(graph.links, sizes, halves, control)
+                                            .value_or(PartsInOrder(graph.links, sizes));
+    map.clusters = ClustersOf(parts, static_cast<uint32_t>(sizes.size()));
     map.manner = " by halving";
   }
 
   void Place(const ClusterMap& map, Seats& seats) const {
-    const auto cores = PlaceClusters(map.clusters, map.scheme, nodes_.sizes);
-    seats.resize(graph_.vertex_count());
+    const auto cores = PlaceClusters(map.clusters, map.scheme, nodes.sizes);
+    seats.resize(graph.vertex_count());
     for (size_t c = 0; c < cores.size(); ++c) {
       for (size_t i = 0; i < cores[c].size(); ++i) {
-        seats[map.clusters[c][i]] = nodes_.places[cores[c][i]];
+        seats[map.clusters[c][i]] = nodes.places[cores[c][i]];
       }
     }
   }
 
   ClusterExchangeOptions Exchanges(uint64_t seed) const {
-    ClusterExchangeOptions exchanges;
-    exchanges.noise_threshold = options_.noise_threshold;
-    if (exchanges.noise_threshold == 0) {
-      exchanges.noise_threshold = *std::max_element(nodes_.sizes.begin(), nodes_.sizes.end()) + 1;
-    }
-    exchanges.iterations = options_.iterations;
-    exchanges.seed = seed;
-    return exchanges;
+    const double fit = *absl::c_max_element(nodes.sizes) + 1;
+    return {static_cast<uint32_t>(options.Or("noise-threshold", fit)),
+            static_cast<uint64_t>(options.Of("iterations")), seed};
   }
 
-  const SparseGraph& graph_;
-  const PlaceDistances& distances_;
-  const NodeCores& nodes_;
-  const ClusterMapOptions& options_;
-  const SparseProblem* const whole_;
-  const SearchControl& control_;
+  const SparseGraph& graph;
+  const PlaceDistances& distances;
+  const NodeCores& nodes;
+  const MethodOptions& options;
+  const SparseProblem* const whole;
+  const SearchControl& control;
 };
 
 }  // namespace
@@ -339,8 +132,7 @@ class OneTry final {
 NodeCores NodesOf(const SparseProblem& problem) {
   NodeCores nodes;
   const PlaceGroups& groups = problem.groups;
-  const bool places_are_nodes = std::any_of(problem.capacities.begin(), problem.capacities.end(),
-                                            [](uint32_t capacity) { return capacity > 1; });
+  const bool places_are_nodes = problem.HasSharedPlaces();
   std::vector<uint32_t> open = {0};
   while (!open.empty()) {
     const PlaceGroups::Node& group = groups.nodes[open.back()];
@@ -358,8 +150,8 @@ NodeCores NodesOf(const SparseProblem& problem) {
   return nodes;
 }
 
-uint32_t ClusterCount(const ClusterMapOptions& options, const NodeCores& nodes, uint32_t count) {
-  if (options.clusters > 0) return std::min(options.clusters, count);
+uint32_t ClusterCount(const MethodOptions& options, const NodeCores& nodes, uint32_t count) {
+  if (options.Is("clusters")) return std::min(options.Count("clusters"), count);
   return std::clamp(2 * NodesFilledBy(nodes, count), 1U, std::max(1U, count / 2));
 }
 
@@ -376,43 +168,40 @@ Clusters Balanced(const WeightedGraph& graph, const NodeCores& nodes, const Clus
   }
   // The largest clusters become the largest parts.
   std::sort(sizes.rbegin(), sizes.rend());
-  std::vector<uint32_t> order(clusters.size()), part_of(ranks);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return clusters[a].size() > clusters[b].size(); });
+  const std::vector<uint32_t> order = NumbersBy(
+      clusters.size(), [&](uint32_t c) { return -static_cast<int64_t>(clusters[c].size()); });
+  std::vector<uint32_t> part_of(ranks);
   for (uint32_t part = 0; part < order.size(); ++part) {
     for (const uint32_t rank : clusters[order[part]]) part_of[rank] = part;
   }
-  BalanceParts(graph, sizes, part_of, control);
-  Clusters balanced(clusters.size());
-  for (uint32_t rank = 0; rank < ranks; ++rank) balanced[part_of[rank]].push_back(rank);
-  std::erase_if(balanced, [](const auto& cluster) { return cluster.empty(); });
+  FitParts(graph, sizes, part_of, control);
+  Clusters balanced = ClustersOf(part_of, static_cast<uint32_t>(clusters.size()));
   std::sort(balanced.begin(), balanced.end());
   return balanced;
 }
 
 ClusterMap MapClusters(const SparseGraph& graph, const PlaceDistances& distances,
-                       const NodeCores& nodes, const ClusterMapOptions& options,
+                       const NodeCores& nodes, const MethodOptions& options,
                        const SparseProblem* whole, const SearchControl& control, Seats& seats) {
-  ClusteringOptions clustering;
-  clustering.clusters = ClusterCount(options, nodes, graph.vertex_count());
-  clustering.eigenvectors = options.most_eigenvectors;
-  clustering.similarity = options.similarity;
-  clustering.seed = options.seed;
+  const ClusteringOptions clustering = {
+      ClusterCount(options, nodes, graph.vertex_count()),
+      options.Count("eigenvectors"),
+      {options.Of("self-similarity"), options.Of("max-similarity")},
+      options.seed};
   const RankEmbedding embedding(graph.links, clustering, control);
-  const OneTry one_try(graph, distances, nodes, options, whole, control);
+  const OneTry one_try{graph, distances, nodes, options, whole, control};
+  const uint32_t tries = options.Count("tries");
   std::mutex mutex;
   ClusterMap best;
-  uint32_t best_try = options.tries;
-  RunLogicalWorkers(options.threads, options.tries, [&](uint32_t i) {
+  uint32_t best_try = tries;
+  RunLogicalWorkers(options.threads, tries, [&](uint32_t i) {
     if (i > 0 && control.stopped()) return;
     Seats tried;
     ClusterMap map = one_try.Run(embedding, clustering.clusters, MannerOf(options, i),
                                  WorkerSeed(options.seed, 0, i), tried);
     const std::lock_guard<std::mutex> lock(mutex);
     // Of equals the first, whichever thread ends first.
-    if (best_try < options.tries && std::pair(map.cost, i) >= std::pair(best.cost, best_try))
-      return;
+    if (best_try < tries && std::pair(map.cost, i) >= std::pair(best.cost, best_try)) return;
     best = std::move(map);
     best_try = i;
     seats = std::move(tried);
@@ -455,48 +244,35 @@ std::vector<AlgorithmParameter> ClusterMapParameters() {
   };
 }
 
-ClusterMapOptions ClusterMapOptionsOf(const MappingAlgorithm& algorithm,
-                                      const AlgorithmOptions& options) {
-  const auto value = [&](absl::string_view name) { return ParameterOf(algorithm, options, name); };
-  const auto count = [&](absl::string_view name) { return static_cast<uint32_t>(value(name)); };
-  ClusterMapOptions map;
-  map.clusters = count("clusters");
-  map.most_eigenvectors = count("eigenvectors");
-  map.similarity = {value("self-similarity"), value("max-similarity")};
-  map.rule = {value("t-l"), value("t-h"), count("t-k")};
-  map.scheme = count("placement");
-  map.noise_threshold = count("noise-threshold");
-  map.iterations = static_cast<uint64_t>(value("iterations"));
-  map.tries = count("tries");
-  map.vary = count("vary") != 0;
-  map.exchange_ranks = count("exchange-ranks") != 0;
-  map.seed = options.seed;
-  map.threads = options.threads;
-  return map;
+std::vector<AlgorithmParameter> HierarchicalParameters() {
+  std::vector<AlgorithmParameter> parameters = ClusterMapParameters();
+  parameters.push_back({"levels", 0, 0, 1e6,
+                        "levels from the root that are clustered, below ranks fill places in their "
+                        "order; 0: all"});
+  return parameters;
 }
 
-absl::Status CheckEmbedding(const MappingAlgorithm& algorithm, const ClusterMapOptions& options,
-                            uint32_t ranks, uint32_t clusters) {
-  const uint32_t vectors =
-      options.most_eigenvectors == 0 ? clusters : std::min(clusters, options.most_eigenvectors);
+absl::Status CheckEmbedding(const MethodOptions& options, uint32_t ranks, uint32_t clusters) {
+  const auto vectors =
+      std::min(clusters, static_cast<uint32_t>(options.Or("eigenvectors", clusters)));
   if (uint64_t{ranks} * vectors <= kMaxCoordinates) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrFormat(
       "%s: %d eigenvectors of %d ranks are more than the %d numbers it may keep; give it fewer "
       "(option eigenvectors or clusters) or choose multisection",
-      algorithm.name, vectors, ranks, kMaxCoordinates));
+      options.algorithm().name, vectors, ranks, kMaxCoordinates));
 }
 
-std::string Describe(const ClusterMap& map, const ClusterMapOptions& options,
-                     const NodeCores& nodes) {
+std::string Describe(const ClusterMap& map, const MethodOptions& options, const NodeCores& nodes) {
+  const PlacementRule rule = RuleOf(options);
   const std::string reason =
-      options.scheme != 0 ? "as asked for"
+      options.Is("placement") ? "as asked for"
       : map.scheme == PlacementScheme::kPlain
-          ? absl::StrFormat("deviation of sizes %.3g below T_l %g", map.deviation, options.rule.low)
+          ? absl::StrFormat("deviation of sizes %.3g below T_l %g", map.deviation, rule.low)
       : map.scheme == PlacementScheme::kFirstFit
           ? absl::StrFormat("deviation of sizes %.3g above T_h %g and fewer than T_k %d clusters",
-                            map.deviation, options.rule.high, options.rule.clusters)
+                            map.deviation, rule.high, rule.clusters)
           : absl::StrFormat("deviation of sizes %.3g with T_l %g, T_h %g and T_k %d", map.deviation,
-                            options.rule.low, options.rule.high, options.rule.clusters);
+                            rule.low, rule.high, rule.clusters);
   return absl::StrFormat(
       "%d clusters%s by %d eigenvectors onto %d nodes, %s placement: %s; %d exchanges among %d "
       "clusters of noise%s",

@@ -1,9 +1,7 @@
-#include "daemon/mapping/search/cluster/cluster_place.h"
-
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
+#include "daemon/mapping/search/cluster/clusters.h"
 #include "daemon/mapping/search/random.h"
 
 namespace coppice {
@@ -75,53 +73,6 @@ class IdleCores final {
   std::vector<uint32_t> cores_, idle_, begin_;  // [node]
 };
 
-}  // namespace
-
-absl::string_view ToString(PlacementScheme scheme) {
-  switch (scheme) {
-    case PlacementScheme::kPlain:
-      return "plain";
-    case PlacementScheme::kFirstFit:
-      return "first-fit";
-    default:
-      return "most-reservation";
-  }
-}
-
-PlacementScheme ChooseScheme(double deviation, uint32_t clusters, const PlacementRule& rule) {
-  if (deviation < rule.low) return PlacementScheme::kPlain;
-  if (deviation > rule.high && clusters < rule.clusters) return PlacementScheme::kFirstFit;
-  return PlacementScheme::kMaxReservation;
-}
-
-std::vector<std::vector<uint32_t>> PlaceClusters(const Clusters& clusters, PlacementScheme scheme,
-                                                 absl::Span<const uint32_t> node_cores) {
-  std::vector<uint32_t> order(clusters.size());
-  std::iota(order.begin(), order.end(), 0);
-  if (scheme == PlacementScheme::kFirstFit) {
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return clusters[a].size() > clusters[b].size();
-    });
-  }
-  IdleCores idle(node_cores);
-  std::vector<std::vector<uint32_t>> cores(clusters.size());
-  for (const uint32_t c : order) {
-    const auto size = static_cast<uint32_t>(clusters[c].size());
-    uint32_t node = scheme == PlacementScheme::kPlain ? 0 : idle.FirstFor(size);
-    if (node == kNowhere) {
-      node = 0;
-    } else if (scheme == PlacementScheme::kMaxReservation) {
-      const uint32_t before = idle.BeforeOf(node);
-      if (before != node && idle.Spoilt(before, size) < idle.Spoilt(node, size)) node = before;
-    }
-    cores[c] = idle.Take(node, size);
-  }
-  return cores;
-}
-
-namespace {
-
-// Smaller changes, against what is added up, are rounding.
 constexpr uint64_t kPairsBetweenLooks = 16;  // pairs between looks at the clock
 
 // A cluster among those of its size.
@@ -148,11 +99,6 @@ std::vector<Noise> NoiseOf(const Clusters& clusters, uint32_t threshold) {
 
 template <class Cost>
 class ClusterSwaps final {
-  struct Partner {
-    uint32_t cluster;
-    typename Cost::Weight weight;
-  };
-
  public:
   ClusterSwaps(const Cost& cost, const Clusters& clusters, std::vector<Noise> noise, Seats& seats)
       : cost_(cost),
@@ -160,14 +106,8 @@ class ClusterSwaps final {
         noise_(std::move(noise)),
         seats_(seats),
         moved_(seats.size(), false),
-        partners_(clusters.size()),
         least_(kCostRounding * CostOf(cost, seats)) {
     done_.noise = static_cast<uint32_t>(noise_.size());
-    std::vector<uint32_t> cluster_of(seats.size());
-    for (uint32_t c = 0; c < clusters.size(); ++c) {
-      for (const uint32_t u : clusters[c]) cluster_of[u] = c;
-    }
-    for (uint32_t c = 0; c < clusters.size(); ++c) GatherPartners(c, cluster_of);
   }
 
   ClusterExchanges Run(const ClusterExchangeOptions& options, const SearchControl& control) {
@@ -208,50 +148,8 @@ class ClusterSwaps final {
     }
   }
 
-  void GatherPartners(uint32_t c, const std::vector<uint32_t>& cluster_of) {
-    const WeightedGraph& links = cost_.graph.links;
-    std::vector<Partner>& partners = partners_[c];
-    for (const uint32_t u : clusters_[c]) {
-      for (size_t e = links.begin[u]; e < links.begin[u + 1]; ++e) {
-        const uint32_t other = cluster_of[links.neighbours[e]];
-        if (other != c) partners.push_back({other, cost_.WeightOf(e)});
-      }
-    }
-    std::sort(partners.begin(), partners.end(),
-              [](const Partner& a, const Partner& b) { return a.cluster < b.cluster; });
-    size_t kept = 0;
-    for (size_t i = 0; i < partners.size(); ++i) {
-      if (kept > 0 && partners[kept - 1].cluster == partners[i].cluster) {
-        partners[kept - 1].weight += partners[i].weight;
-      } else {
-        partners[kept++] = partners[i];
-      }
-    }
-    partners.resize(kept);
-  }
-
-  // Of cluster `c` from its place to `to`, where `other` sits, which comes here. The pair itself is
-  // left out.
-  double MoveDeltaOf(uint32_t c, uint32_t other) const {
-    const uint32_t from = PlaceOf(c), to = PlaceOf(other);
-    double delta = 0;
-    for (const Partner& partner : partners_[c]) {
-      if (partner.cluster == other) continue;
-      const uint32_t at = PlaceOf(partner.cluster);
-      delta += cost_.Of(partner.weight, to, at) - cost_.Of(partner.weight, from, at);
-    }
-    return delta;
-  }
-  uint32_t PlaceOf(uint32_t c) const { return seats_[clusters_[c][0]]; }
-
   bool Try(uint32_t i, uint32_t j) {
     ++done_.tried;
-    const uint32_t first = noise_[i].cluster, second = noise_[j].cluster;
-    // Directions and what ranks send to themselves are left to the exact count.
-    if (cost_.graph.self.empty() && cost_.graph.out.empty() &&
-        !(MoveDeltaOf(first, second) + MoveDeltaOf(second, first) < 0)) {
-      return false;
-    }
     const std::vector<uint32_t>& a = clusters_[noise_[i].cluster];
     const std::vector<uint32_t>& b = clusters_[noise_[j].cluster];
     Mark(a, true);
@@ -298,13 +196,50 @@ class ClusterSwaps final {
   const Clusters& clusters_;
   const std::vector<Noise> noise_;
   Seats& seats_;
-  std::vector<bool> moved_;                     // [vertex] of the pair that is tried
-  std::vector<std::vector<Partner>> partners_;  // [cluster] those that it talks to
+  std::vector<bool> moved_;  // [vertex] of the pair that is tried
   const double least_;
   ClusterExchanges done_;
 };
 
 }  // namespace
+
+absl::string_view ToString(PlacementScheme scheme) {
+  switch (scheme) {
+    case PlacementScheme::kPlain:
+      return "plain";
+    case PlacementScheme::kFirstFit:
+      return "first-fit";
+    default:
+      return "most-reservation";
+  }
+}
+
+PlacementScheme ChooseScheme(double deviation, uint32_t clusters, const PlacementRule& rule) {
+  if (deviation < rule.low) return PlacementScheme::kPlain;
+  if (deviation > rule.high && clusters < rule.clusters) return PlacementScheme::kFirstFit;
+  return PlacementScheme::kMaxReservation;
+}
+
+std::vector<std::vector<uint32_t>> PlaceClusters(const Clusters& clusters, PlacementScheme scheme,
+                                                 absl::Span<const uint32_t> node_cores) {
+  const std::vector<uint32_t> order = NumbersBy(clusters.size(), [&](uint32_t c) {
+    return scheme == PlacementScheme::kFirstFit ? -static_cast<int64_t>(clusters[c].size()) : 0;
+  });
+  IdleCores idle(node_cores);
+  std::vector<std::vector<uint32_t>> cores(clusters.size());
+  for (const uint32_t c : order) {
+    const auto size = static_cast<uint32_t>(clusters[c].size());
+    uint32_t node = scheme == PlacementScheme::kPlain ? 0 : idle.FirstFor(size);
+    if (node == kNowhere) {
+      node = 0;
+    } else if (scheme == PlacementScheme::kMaxReservation) {
+      const uint32_t before = idle.BeforeOf(node);
+      if (before != node && idle.Spoilt(before, size) < idle.Spoilt(node, size)) node = before;
+    }
+    cores[c] = idle.Take(node, size);
+  }
+  return cores;
+}
 
 ClusterExchanges ExchangeClusters(const SparseGraph& graph, const PlaceDistances& distances,
                                   const Clusters& clusters, const ClusterExchangeOptions& options,

@@ -1,5 +1,3 @@
-#include "daemon/mapping/search/cluster/rank_clusters.h"
-
 #include <Spectra/SymEigsSolver.h>
 
 #include <Eigen/Dense>
@@ -11,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/types/span.h"
+#include "daemon/mapping/search/cluster/clusters.h"
 #include "daemon/mapping/search/random.h"
 
 namespace coppice {
@@ -115,48 +113,6 @@ std::optional<Eigenvectors> Lanczos(const SparseMatrix& matrix, uint32_t count, 
     return std::nullopt;
   }
 }
-
-}  // namespace
-
-std::vector<double> SimilarityDegrees(const WeightedGraph& graph,
-                                      const SimilarityOptions& similarity) {
-  const double scale = Scale(graph, similarity);
-  std::vector<double> degrees(graph.vertex_count(), similarity.self);
-  for (uint32_t u = 0; u < degrees.size(); ++u) {
-    for (size_t e = graph.begin[u]; e < graph.begin[u + 1]; ++e) {
-      degrees[u] += scale * graph.weights[e];
-    }
-  }
-  return degrees;
-}
-
-std::optional<Eigenvectors> FirstEigenvectors(const WeightedGraph& graph,
-                                              const SimilarityOptions& similarity, uint32_t count,
-                                              uint64_t seed, const SearchControl& control) {
-  const uint32_t n = graph.vertex_count();
-  count = std::min(count, n);
-  if (count == 0 || control.stopped()) return std::nullopt;
-  const SparseMatrix matrix = NormalisedSimilarity(graph, similarity);
-  if (n <= kFewVertices || (n <= kDenseVertices && count > kFewVectors) ||
-      (count > n / 2 && n <= kMaxDenseVertices)) {
-    return Dense(matrix, count);
-  }
-  count = std::min(count, n - 1);
-  std::optional<Eigenvectors> best;
-  for (const uint32_t factor : {2u, 4u}) {
-    const uint32_t basis = std::min(n, std::max(kMinBasis, factor * count + 1));
-    std::optional<Eigenvectors> found = Lanczos(matrix, count, basis, seed, control);
-    if (control.stopped()) return std::nullopt;
-    if (found.has_value() && (!best.has_value() || found->count > best->count)) {
-      best = std::move(found);
-    }
-    if (best.has_value() && best->count == count) return best;
-  }
-  if (n <= kMaxDenseVertices) return Dense(matrix, count);
-  return best;
-}
-
-namespace {
 
 using RowMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using PointRows = Eigen::Map<const RowMatrix>;
@@ -287,55 +243,28 @@ class Lloyd final {
   bool assigned_ = false;
 };
 
-}  // namespace
-
-std::optional<Clustering> KMeans(const Points& points, const KMeansOptions& options,
-                                 const SearchControl& control) {
-  return Lloyd(points, options, control).Run();
-}
-
-namespace {
-
-constexpr uint32_t kUnseen = 0xffffffff;
-
-// Connected by edges above 0; [component] its vertices, ascending, in the order of the first.
-std::vector<std::vector<uint32_t>> ConnectedComponents(const WeightedGraph& graph) {
-  std::vector<std::vector<uint32_t>> components;
-  std::vector<bool> seen(graph.vertex_count(), false);
+// [vertex] its component by edges above 0, numbered by the first vertex; how many there are.
+std::vector<uint32_t> ComponentsOf(const WeightedGraph& graph, uint32_t& count) {
+  constexpr uint32_t kUnseen = 0xffffffff;
+  std::vector<uint32_t> component(graph.vertex_count(), kUnseen), reached;
+  count = 0;
   for (uint32_t first = 0; first < graph.vertex_count(); ++first) {
-    if (seen[first]) continue;
-    std::vector<uint32_t>& component = components.emplace_back(1, first);
-    seen[first] = true;
-    for (size_t next = 0; next < component.size(); ++next) {
-      for (size_t e = graph.begin[component[next]]; e < graph.begin[component[next] + 1]; ++e) {
-        const uint32_t v = graph.neighbours[e];
-        if (seen[v] || !(graph.weights[e] > 0)) continue;
-        seen[v] = true;
-        component.push_back(v);
+    if (component[first] != kUnseen) continue;
+    component[first] = count;
+    reached.assign(1, first);
+    while (!reached.empty()) {
+      const uint32_t u = reached.back();
+      reached.pop_back();
+      for (size_t e = graph.begin[u]; e < graph.begin[u + 1]; ++e) {
+        uint32_t& other = component[graph.neighbours[e]];
+        if (other != kUnseen || !(graph.weights[e] > 0)) continue;
+        other = count;
+        reached.push_back(graph.neighbours[e]);
       }
     }
-    std::sort(component.begin(), component.end());
+    ++count;
   }
-  return components;
-}
-
-// The edges among `vertices`, renumbered; `number` holds kUnseen throughout, before and after.
-WeightedGraph Among(const WeightedGraph& graph, absl::Span<const uint32_t> vertices,
-                    std::vector<uint32_t>& number) {
-  for (uint32_t i = 0; i < vertices.size(); ++i) number[vertices[i]] = i;
-  WeightedGraph among;
-  among.begin.assign(1, 0);
-  among.vertex_sizes.assign(vertices.size(), 1);
-  for (const uint32_t u : vertices) {
-    for (size_t e = graph.begin[u]; e < graph.begin[u + 1]; ++e) {
-      if (number[graph.neighbours[e]] == kUnseen) continue;
-      among.neighbours.push_back(number[graph.neighbours[e]]);
-      among.weights.push_back(graph.weights[e]);
-    }
-    among.begin.push_back(among.neighbours.size());
-  }
-  for (const uint32_t u : vertices) number[u] = kUnseen;
-  return among;
+  return component;
 }
 
 // Step 5: rows of length 1, of the first `count` vectors.
@@ -364,23 +293,66 @@ std::vector<uint32_t> RunsOf(size_t count, uint32_t runs) {
 
 }  // namespace
 
+std::vector<double> SimilarityDegrees(const WeightedGraph& graph,
+                                      const SimilarityOptions& similarity) {
+  const double scale = Scale(graph, similarity);
+  std::vector<double> degrees(graph.vertex_count(), similarity.self);
+  for (uint32_t u = 0; u < degrees.size(); ++u) {
+    for (size_t e = graph.begin[u]; e < graph.begin[u + 1]; ++e) {
+      degrees[u] += scale * graph.weights[e];
+    }
+  }
+  return degrees;
+}
+
+std::optional<Eigenvectors> FirstEigenvectors(const WeightedGraph& graph,
+                                              const SimilarityOptions& similarity, uint32_t count,
+                                              uint64_t seed, const SearchControl& control) {
+  const uint32_t n = graph.vertex_count();
+  count = std::min(count, n);
+  if (count == 0 || control.stopped()) return std::nullopt;
+  const SparseMatrix matrix = NormalisedSimilarity(graph, similarity);
+  if (n <= kFewVertices || (n <= kDenseVertices && count > kFewVectors) ||
+      (count > n / 2 && n <= kMaxDenseVertices)) {
+    return Dense(matrix, count);
+  }
+  count = std::min(count, n - 1);
+  std::optional<Eigenvectors> best;
+  for (const uint32_t factor : {2u, 4u}) {
+    const uint32_t basis = std::min(n, std::max(kMinBasis, factor * count + 1));
+    std::optional<Eigenvectors> found = Lanczos(matrix, count, basis, seed, control);
+    if (control.stopped()) return std::nullopt;
+    if (found.has_value() && (!best.has_value() || found->count > best->count)) {
+      best = std::move(found);
+    }
+    if (best.has_value() && best->count == count) return best;
+  }
+  if (n <= kMaxDenseVertices) return Dense(matrix, count);
+  return best;
+}
+
+std::optional<Clustering> KMeans(const Points& points, const KMeansOptions& options,
+                                 const SearchControl& control) {
+  return Lloyd(points, options, control).Run();
+}
+
 RankEmbedding::RankEmbedding(const WeightedGraph& graph, const ClusteringOptions& options,
                              const SearchControl& control)
     : ranks_(graph.vertex_count()),
       most_vectors_(options.eigenvectors == 0 ? ranks_ : options.eigenvectors) {
-  for (std::vector<uint32_t>& ranks : ConnectedComponents(graph)) {
-    components_.push_back({std::move(ranks), {}});
-  }
+  uint32_t count = 0;
+  const std::vector<uint32_t> component_of = ComponentsOf(graph, count);
+  std::vector<GraphPart> parts = SplitGraph(graph, component_of, count);
+  for (GraphPart& part : parts) components_.push_back({std::move(part.vertices), {}});
   const std::vector<uint32_t> shares = ShareOut(options.clusters);
-  std::vector<uint32_t> number(ranks_, kUnseen);
   size_t largest = 0;
   for (uint32_t c = 0; c < components_.size(); ++c) {
     Component& component = components_[c];
     // A cluster for all, or for each.
     if (shares[c] == 1 || shares[c] == component.ranks.size()) continue;
     std::optional<Eigenvectors> vectors =
-        FirstEigenvectors(Among(graph, component.ranks, number), options.similarity,
-                          std::min(most_vectors_, shares[c]), options.seed, control);
+        FirstEigenvectors(parts[c].graph, options.similarity, std::min(most_vectors_, shares[c]),
+                          options.seed, control);
     if (!vectors.has_value()) continue;
     component.vectors = *std::move(vectors);
     if (component.ranks.size() <= largest) continue;

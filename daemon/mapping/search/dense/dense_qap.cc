@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
-#include <new>
 #include <numeric>
 #include <utility>
 #include <variant>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "daemon/mapping/search/random.h"
 
 #if defined(__x86_64__)
 #define COPPICE_AVX2 __attribute__((target("avx2")))
@@ -147,69 +146,7 @@ COPPICE_AVX2 size_t BelowAvx2(const double* costs, size_t from, size_t count, do
   return Below(costs, from, count, bound);
 }
 
-bool HasAvx2() { return __builtin_cpu_supports("avx2") != 0; }
-
 #endif
-
-}  // namespace
-
-template <typename T>
-RowProduct<T> PortableRowProduct() {
-  if constexpr (std::is_same_v<T, double>) {
-    return Real;
-  } else {
-    return Whole<T>;
-  }
-}
-
-template <typename T>
-RowProduct<T> Avx2RowProduct() {
-#if defined(__x86_64__)
-  if (!HasAvx2()) return nullptr;
-  if constexpr (std::is_same_v<T, double>) {
-    return RealAvx2;
-  } else if constexpr (sizeof(T) == 1) {
-    return Int8Avx2;
-  } else if constexpr (sizeof(T) == 2) {
-    return Int16Avx2;
-  } else {
-    return Int32Avx2;
-  }
-#else
-  return nullptr;
-#endif
-}
-
-CostRowUpdate PortableCostRowUpdate() { return CostRow; }
-
-CostRowUpdate Avx2CostRowUpdate() {
-#if defined(__x86_64__)
-  return HasAvx2() ? CostRowAvx2 : nullptr;
-#else
-  return nullptr;
-#endif
-}
-
-FirstBelow PortableFirstBelow() { return Below; }
-
-FirstBelow Avx2FirstBelow() {
-#if defined(__x86_64__)
-  return HasAvx2() ? BelowAvx2 : nullptr;
-#else
-  return nullptr;
-#endif
-}
-
-template RowProduct<int8_t> PortableRowProduct();
-template RowProduct<int16_t> PortableRowProduct();
-template RowProduct<int32_t> PortableRowProduct();
-template RowProduct<double> PortableRowProduct();
-template RowProduct<int8_t> Avx2RowProduct();
-template RowProduct<int16_t> Avx2RowProduct();
-template RowProduct<int32_t> Avx2RowProduct();
-template RowProduct<double> Avx2RowProduct();
-
-namespace {
 
 // Square, row by row.
 struct Values {
@@ -288,29 +225,25 @@ double WholeCost(const DenseQap& qap, absl::Span<const uint32_t> order) {
 
 }  // namespace
 
-DenseMatrix::DenseMatrix(uint32_t rows, size_t element_bytes)
-    : row_bytes_((rows * element_bytes + kDenseRowBytes - 1) / kDenseRowBytes * kDenseRowBytes),
-      total_bytes_(rows * row_bytes_),
-      bytes_(static_cast<std::byte*>(
-          ::operator new (total_bytes_, std::align_val_t{kDenseRowBytes}))) {
-  std::memset(bytes_.get(), 0, total_bytes_);
+const DenseKernels& PortableKernels() {
+  static constexpr DenseKernels kernels = {
+      {Whole<int8_t>, Whole<int16_t>, Whole<int32_t>, Real}, CostRow, Below};
+  return kernels;
 }
 
-DenseMatrix::DenseMatrix(const DenseMatrix& other)
-    : row_bytes_(other.row_bytes_), total_bytes_(other.total_bytes_) {
-  if (other.empty()) return;
-  bytes_.reset(
-      static_cast<std::byte*>(::operator new (total_bytes_, std::align_val_t{kDenseRowBytes})));
-  std::memcpy(bytes_.get(), other.bytes_.get(), total_bytes_);
+const DenseKernels* Avx2Kernels() {
+#if defined(__x86_64__)
+  static constexpr DenseKernels kernels = {
+      {Int8Avx2, Int16Avx2, Int32Avx2, RealAvx2}, CostRowAvx2, BelowAvx2};
+  return __builtin_cpu_supports("avx2") != 0 ? &kernels : nullptr;
+#else
+  return nullptr;
+#endif
 }
 
-DenseMatrix& DenseMatrix::operator=(const DenseMatrix& other) {
-  if (this != &other) *this = DenseMatrix(other);
-  return *this;
-}
-
-void DenseMatrix::Free::operator()(std::byte* bytes) const {
-  ::operator delete (bytes, std::align_val_t{kDenseRowBytes});
+const DenseKernels& BestKernels() {
+  const DenseKernels* const fast = Avx2Kernels();
+  return fast != nullptr ? *fast : PortableKernels();
 }
 
 absl::StatusOr<DenseQap> DenseQap::Of(const MappingProblem& problem) {
@@ -396,12 +329,12 @@ Mapping DenseQap::MappingOf(const MappingProblem& problem, absl::Span<const uint
   return mapping;
 }
 
-DenseState::DenseState(const DenseQap& qap, DenseOrder order) : qap_(&qap) {
+DenseState::DenseState(const DenseQap& qap, DenseOrder order)
+    : qap_(&qap), kernels_(&BestKernels()) {
   VisitElement(qap.element(), [&](auto kind) {
     using T = decltype(kind);
     columns_ = DenseMatrix(qap.size(), sizeof(T));
     if (!qap.symmetric()) columns_transposed_ = DenseMatrix(qap.size(), sizeof(T));
-    product_ = reinterpret_cast<void (*)()>(BestRowProduct<T>());
     delta_ = DeltaOf<T>;
     swap_ = SwapColumns<T>;
   });
@@ -418,12 +351,6 @@ void DenseState::Reset(DenseOrder order) {
   });
 }
 
-void DenseState::UsePortableKernels() {
-  VisitElement(qap_->element(), [&](auto kind) {
-    product_ = reinterpret_cast<void (*)()>(PortableRowProduct<decltype(kind)>());
-  });
-}
-
 template <typename T>
 void DenseState::Fill(DenseMatrix& columns, const DenseMatrix& distances) const {
   for (uint32_t slot = 0; slot < size(); ++slot) {
@@ -437,7 +364,7 @@ template <typename T>
 double DenseState::DeltaOf(const DenseState& state, uint32_t r, uint32_t s) {
   using Sum = DenseSum<T>;
   const DenseQap& qap = *state.qap_;
-  const auto product = reinterpret_cast<RowProduct<T>>(state.product_);
+  const auto product = std::get<RowProduct<T>>(state.kernels_->products);
   const size_t count = state.columns_.row_elements<T>();
   const T* const fr = qap.flows().row<T>(r);
   const T* const fs = qap.flows().row<T>(s);
@@ -492,9 +419,8 @@ void DenseState::SwapColumns(DenseState& state, uint32_t r, uint32_t s) {
 }
 
 DenseOrder RandomDenseOrder(uint32_t size, Xoshiro& random) {
-  DenseOrder order(size);
-  std::iota(order.begin(), order.end(), 0);
-  for (uint32_t i = size; i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
+  DenseOrder order = Numbers(size);
+  Shuffle(order, random);
   return order;
 }
 

@@ -1,5 +1,3 @@
-// The dense problem, and the vector kernels that evaluate exchanges in it.
-//
 // A mapping problem as a dense quadratic assignment problem: n slots, n ranks (those beyond the
 // pattern's are dummies that talk to nobody), a matrix of flows, one of distances, and a
 // permutation. What all dense searches work on; knows no search.
@@ -16,9 +14,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <mutex>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -29,13 +28,9 @@
 
 namespace coppice {
 
-// The inner loop of every dense quadratic assignment search: the product of two differences of
-// rows. Knows rows of numbers only.
-//
-//     sum over k of (a[k] - b[k]) * (c[k] - d[k])
-//
-// Four widths, each in a portable form and for AVX2; which one runs is decided when the program
-// runs, so that one binary serves every x86-64. Both forms of a width give equal sums, to the bit.
+// The inner loop of every dense search, the sum over k of (a[k] - b[k]) * (c[k] - d[k]): in four
+// widths, each in a portable form and for AVX2; which one runs is decided when the program runs.
+// Both forms of a width give equal sums, to the bit.
 
 template <typename T>
 using DenseSum = std::conditional_t<std::is_same_v<T, double>, double, int64_t>;
@@ -49,31 +44,25 @@ using RowProduct = DenseSum<T> (*)(const T* a, const T* b, const T* c, const T* 
 
 inline constexpr size_t kDenseRowBytes = 64;
 
-// T is int8_t, int16_t, int32_t or double.
-template <typename T>
-RowProduct<T> PortableRowProduct();
-// Null where the machine has no AVX2.
-template <typename T>
-RowProduct<T> Avx2RowProduct();
-
-template <typename T>
-RowProduct<T> BestRowProduct() {
-  const RowProduct<T> fast = Avx2RowProduct<T>();
-  return fast != nullptr ? fast : PortableRowProduct<T>();
-}
-
 // One row of Taillard's update of all swap costs (algorithms.h): for each j < count
 //     costs[j] += (ui - u[j]) * (vi - v[j])
 // In doubles: exact for whole numbers whose sums are below 2^53.
 using CostRowUpdate = void (*)(double* costs, const double* u, const double* v, double ui,
                                double vi, size_t count);
-CostRowUpdate PortableCostRowUpdate();
-CostRowUpdate Avx2CostRowUpdate();
 
 // The first index from `from` on with a cost below `bound`, or `count`.
 using FirstBelow = size_t (*)(const double* costs, size_t from, size_t count, double bound);
-FirstBelow PortableFirstBelow();
-FirstBelow Avx2FirstBelow();
+
+struct DenseKernels {
+  std::tuple<RowProduct<int8_t>, RowProduct<int16_t>, RowProduct<int32_t>, RowProduct<double>>
+      products;
+  CostRowUpdate update_row;
+  FirstBelow first_below;
+};
+const DenseKernels& PortableKernels();
+// Null where the machine has no AVX2.
+const DenseKernels* Avx2Kernels();
+const DenseKernels& BestKernels();
 
 enum class DenseElement : uint8_t { kInt8, kInt16, kInt32, kDouble };
 
@@ -81,39 +70,37 @@ enum class DenseElement : uint8_t { kInt8, kInt16, kInt32, kDouble };
 class DenseMatrix final {
  public:
   DenseMatrix() = default;
-  DenseMatrix(uint32_t rows, size_t element_bytes);
-  DenseMatrix(const DenseMatrix& other);
-  DenseMatrix& operator=(const DenseMatrix& other);
-  DenseMatrix(DenseMatrix&&) = default;
-  DenseMatrix& operator=(DenseMatrix&&) = default;
+  DenseMatrix(uint32_t rows, size_t element_bytes)
+      : row_lines_((rows * element_bytes + kDenseRowBytes - 1) / kDenseRowBytes),
+        lines_(rows * row_lines_) {}
 
-  bool empty() const { return bytes_ == nullptr; }
+  bool empty() const { return lines_.empty(); }
   template <typename T>
   size_t row_elements() const {
-    return row_bytes_ / sizeof(T);
+    return row_lines_ * kDenseRowBytes / sizeof(T);
   }
   template <typename T>
   T* row(uint32_t r) {
-    return reinterpret_cast<T*>(bytes_.get() + r * row_bytes_);
+    return reinterpret_cast<T*>(lines_.data() + r * row_lines_);
   }
   template <typename T>
   const T* row(uint32_t r) const {
-    return reinterpret_cast<const T*>(bytes_.get() + r * row_bytes_);
+    return reinterpret_cast<const T*>(lines_.data() + r * row_lines_);
   }
 
  private:
-  struct Free {
-    void operator()(std::byte* bytes) const;
+  struct alignas(kDenseRowBytes) Line {
+    std::byte bytes[kDenseRowBytes];
   };
-  size_t row_bytes_ = 0, total_bytes_ = 0;
-  std::unique_ptr<std::byte[], Free> bytes_;
+  size_t row_lines_ = 0;
+  std::vector<Line> lines_;
 };
 
 // Immutable; thread-safe.
 class DenseQap final {
  public:
-  static constexpr uint32_t kMaxSlots =
-      4096;  // 2 matrices of doubles take 256 MiB, 4 if asymmetric
+  // 2 matrices of doubles take 256 MiB, 4 if asymmetric.
+  static constexpr uint32_t kMaxSlots = 4096;
 
   // RESOURCE_EXHAUSTED, naming both numbers: more than kMaxSlots slots. O(slots^2).
   static absl::StatusOr<DenseQap> Of(const MappingProblem& problem);
@@ -166,16 +153,15 @@ decltype(auto) VisitElement(DenseElement element, const Visit& visit) {
   }
 }
 
-// One solution of a dense problem that a search walks with: swap costs in O(n) before moving, by
-// one product over contiguous rows, because the distances are kept with their columns in the order
-// of the ranks.
+// One solution that a search walks with: swap costs in O(n) before moving, by one product over
+// contiguous rows, because the distances are kept with their columns in the order of the ranks.
 //
 //     delta(r,s) = 2 * sum over k of (F[r][k] - F[s][k]) * (D[p(s)][p(k)] - D[p(r)][p(k)])
 //                  less k = r and k = s, plus what loops and unequal directions bring
 //                  (Taillard 1991, eq. 1, for symmetric F and D)
 //
 //     columns[slot][k] = D[slot][p(k)]: a swap of r and s exchanges two columns, O(n)
-
+//
 // Costs are sums of the kept numbers: without DenseQap::unit(). Not thread-safe; `qap` must outlive
 // it.
 class DenseState final {
@@ -204,8 +190,8 @@ class DenseState final {
   // or, transposed, F[k][r] and D[p(k)][p(r)], which an asymmetric problem wants too. O(n).
   void Differences(uint32_t r, uint32_t s, bool transposed, double* u, double* v) const;
 
-  // Takes the portable kernels, for comparison.
-  void UsePortableKernels();
+  // For comparison.
+  void UsePortableKernels() { kernels_ = &PortableKernels(); }
 
  private:
   template <typename T>
@@ -220,12 +206,10 @@ class DenseState final {
   double cost_ = 0;
   DenseMatrix columns_;             // D[slot][p(k)]
   DenseMatrix columns_transposed_;  // D[p(k)][slot]; empty if symmetric
-  void (*product_)() = nullptr;     // a RowProduct of the problem's element
+  const DenseKernels* kernels_;
   double (*delta_)(const DenseState&, uint32_t, uint32_t) = nullptr;
   void (*swap_)(DenseState&, uint32_t, uint32_t) = nullptr;
 };
-
-// What dense searches do with whole solutions: make them, keep the best, tell the caller.
 
 DenseOrder RandomDenseOrder(uint32_t size, Xoshiro& random);
 

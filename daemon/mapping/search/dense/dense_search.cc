@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "daemon/base/status_macros.h"
+#include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search_control.h"
 
 namespace coppice {
@@ -14,6 +14,71 @@ namespace {
 
 // A swap that costs more than this many times the temperature is hopeless: e^-10 = 1 in 22,000.
 constexpr double kHopeless = 10;
+
+// Two different ranks.
+std::pair<uint32_t, uint32_t> RandomPair(uint32_t size, Xoshiro& random) {
+  const uint32_t r = random.Below(size);
+  return {r, (r + 1 + random.Below(size - 1)) % size};
+}
+
+// Of the cost, by swaps of random pairs.
+double MeanChange(const DenseState& state, Xoshiro& random) {
+  constexpr uint32_t kSwaps = 1000;
+  double mean = 0;
+  for (uint32_t i = 0; i < kSwaps; ++i) {
+    const auto [r, s] = RandomPair(state.size(), random);
+    mean += std::abs(state.Delta(r, s)) / kSwaps;
+  }
+  return mean;
+}
+
+constexpr int64_t kTermFactor = 8;        // of n: the longest time on the list
+constexpr int64_t kAspirationFactor = 5;  // of n^2: what "very long" is
+// The updates of broken or very large numbers add up their rounding: costs are counted anew.
+constexpr int64_t kStepsPerRecount = 10'000;
+// A kick is a tenth to a third of n random swaps: on tai60a and tai100a a twentieth falls back to
+// where it was, and a half forgets too much.
+constexpr uint32_t kMinKick = 10, kKickRange = 4;
+constexpr int64_t kStepsPerReport = 256;
+
+// A child that costs what another does is most likely the same: it is changed by swaps until chance
+// says stop, four on average, so that a population of twins looks near and far.
+constexpr double kTwinMutation = 0.8;
+
+// A child of two of the bests for each population, its cost not yet known.
+std::vector<DenseSolution> Offspring(const std::vector<DenseSolution>& bests, double mutation,
+                                     Xoshiro& random) {
+  const auto count = static_cast<uint32_t>(bests.size());
+  std::vector<DenseSolution> children(count);
+  for (DenseSolution& child : children) {
+    const uint32_t father = random.Below(count), mother = random.Below(count);
+    child.order = UniformCrossover(bests[mother].order, bests[father].order, random);
+    Mutate(child.order, mutation, random);
+  }
+  return children;
+}
+
+// What comes to each population from the one before it, the first one's from another process.
+absl::StatusOr<std::vector<DenseSolution>> FromTheRing(std::vector<DenseSolution> bests,
+                                                       SearchTeam& team) {
+  std::rotate(bests.begin(), bests.end() - 1, bests.end());
+  RETURN_IF_ERROR(team.PassOn(bests.front()));
+  return bests;
+}
+
+// What the master in process 0 hands out; whoever gets a child counts its cost.
+absl::StatusOr<std::vector<DenseSolution>> FromTheMaster(const std::vector<DenseSolution>& bests,
+                                                         const DenseEvolution& evolution,
+                                                         const DenseQap& qap, Xoshiro& random,
+                                                         SearchTeam& team) {
+  const auto count = static_cast<uint32_t>(bests.size());
+  ASSIGN_OR_RETURN(const std::vector<DenseSolution> all, team.Gather(bests));
+  ASSIGN_OR_RETURN(std::vector<DenseSolution> children,
+                   team.Scatter(Offspring(all, evolution.mutation, random), count));
+  RunLogicalWorkers(evolution.threads, count,
+                    [&](uint32_t i) { children[i].cost = qap.Cost(children[i].order); });
+  return children;
+}
 
 }  // namespace
 
@@ -70,17 +135,11 @@ DenseTemperatures MeasureTemperatures(DenseState& state, Xoshiro& random,
   const DenseQap& qap = state.qap();
   const double pairs = 0.5 * qap.size() * (qap.size() - 1);
   const auto steps = static_cast<uint32_t>(std::clamp(2e7 / pairs, 40.0, 200.0));
-  double highest = 0;
-  for (uint32_t i = 0; i < 1000; ++i) {
-    const uint32_t r = random.Below(qap.size());
-    const uint32_t s = (r + 1 + random.Below(qap.size() - 1)) % qap.size();
-    highest += std::abs(state.Delta(r, s)) / 1000;
-  }
+  const double highest = MeanChange(state, random);
   DenseTemperatures temperatures{highest, highest, highest};
   if (highest == 0) return {1, 1, 1};
 
-  std::vector<uint32_t> all(qap.size());
-  std::iota(all.begin(), all.end(), 0);
+  const std::vector<uint32_t> all = Numbers(qap.size());
   DenseAnnealer annealer;
   const double ratio = std::pow(kRange, 1.0 / (steps - 1));
   double temperature = highest;
@@ -96,20 +155,13 @@ DenseTemperatures MeasureTemperatures(DenseState& state, Xoshiro& random,
 
 double DenseSchedule::Temperature(uint64_t iteration) const {
   const double share = static_cast<double>(iteration) / static_cast<double>(iterations);
-  if (cooling == DenseCooling::kProportional) return first * std::pow(last / first, share);
+  if (!cauchy) return first * std::pow(last / first, share);
   return first / (1 + share * (first / last - 1));
 }
 
 DenseSchedule MeasuredSchedule(const DenseQap& qap, uint64_t seed) {
-  constexpr uint32_t kSwaps = 1000;
   Xoshiro random(seed);
-  const DenseState state(qap, RandomDenseOrder(qap.size(), random));
-  double mean = 0;
-  for (uint32_t i = 0; i < kSwaps; ++i) {
-    const uint32_t r = random.Below(qap.size());
-    const uint32_t s = (r + 1 + random.Below(qap.size() - 1)) % qap.size();
-    mean += std::abs(state.Delta(r, s)) / kSwaps;
-  }
+  const double mean = MeanChange(DenseState(qap, RandomDenseOrder(qap.size(), random)), random);
   DenseSchedule schedule;
   if (mean > 0) {
     schedule.first = mean;
@@ -120,14 +172,12 @@ DenseSchedule MeasuredSchedule(const DenseQap& qap, uint64_t seed) {
 
 DenseSolution RunChain(DenseState& state, const DenseSchedule& schedule, uint64_t from, uint64_t to,
                        Xoshiro& random, const SearchControl& control) {
-  const uint32_t size = state.size();
   DenseSolution best{state.order(), state.cost()};
   for (uint64_t iteration = from; iteration < to; ++iteration) {
     if (control.stopped()) break;
     const double temperature = schedule.Temperature(iteration);
     for (uint32_t i = 0; i < schedule.candidates; ++i) {
-      const uint32_t r = random.Below(size);
-      const uint32_t s = (r + 1 + random.Below(size - 1)) % size;
+      const auto [r, s] = RandomPair(state.size(), random);
       const double delta = state.Delta(r, s);
       if (delta > 0 && random.Unit() >= std::exp(-delta / temperature)) continue;
       state.Swap(r, s, delta);
@@ -137,19 +187,6 @@ DenseSolution RunChain(DenseState& state, const DenseSchedule& schedule, uint64_
   return best;
 }
 
-namespace {
-
-constexpr int64_t kTermFactor = 8;        // of n: the longest time on the list
-constexpr int64_t kAspirationFactor = 5;  // of n^2: what "very long" is
-// The updates of broken or very large numbers add up their rounding: costs are counted anew.
-constexpr int64_t kStepsPerRecount = 10'000;
-// A kick is a tenth to a third of n random swaps: on tai60a and tai100a a twentieth falls back to
-// where it was, and a half forgets too much.
-constexpr uint32_t kMinKick = 10, kKickRange = 4;
-constexpr int64_t kStepsPerReport = 256;
-
-}  // namespace
-
 DenseTabu::DenseTabu(const DenseQap& qap, DenseOrder order, uint64_t seed)
     : state_(qap, std::move(order)),
       random_(seed),
@@ -158,11 +195,7 @@ DenseTabu::DenseTabu(const DenseQap& qap, DenseOrder order, uint64_t seed)
       costs_(Row(qap.size()) + qap.size()),
       free_from_(static_cast<size_t>(qap.size()) * qap.size()),
       u_(qap.size()),
-      v_(qap.size()),
-      update_row_(Avx2CostRowUpdate()),
-      first_below_(Avx2FirstBelow()) {
-  if (update_row_ == nullptr) update_row_ = PortableCostRowUpdate();
-  if (first_below_ == nullptr) first_below_ = PortableFirstBelow();
+      v_(qap.size()) {
   if (!qap.symmetric()) u_transposed_ = v_transposed_ = u_;
   // All pairs become forgotten at different steps.
   for (size_t i = 0; i < free_from_.size(); ++i) free_from_[i] = -static_cast<int64_t>(i);
@@ -197,8 +230,8 @@ DenseTabu::Move DenseTabu::Cheapest() {
   const double to_best = best_.cost - state_.cost();
   for (uint32_t r = 1; r < state_.size(); ++r) {
     const double* const row = &costs_[Row(r)];
-    for (size_t at = first_below_(row, 0, r, bound); at < r;
-         at = first_below_(row, at + 1, r, bound)) {
+    for (size_t at = kernels_.first_below(row, 0, r, bound); at < r;
+         at = kernels_.first_below(row, at + 1, r, bound)) {
       const auto s = static_cast<uint32_t>(at);
       if (Taboo(r, s) && row[s] >= to_best) continue;
       move = {r, s, row[s], true};
@@ -250,13 +283,13 @@ void DenseTabu::UpdateCosts(uint32_t r, uint32_t s) {
   state_.Differences(r, s, false, u_.data(), v_.data());
   for (double& value : u_) value *= passes;
   for (uint32_t i = 1; i < state_.size(); ++i) {
-    update_row_(&costs_[Row(i)], u_.data(), v_.data(), u_[i], v_[i], i);
+    kernels_.update_row(&costs_[Row(i)], u_.data(), v_.data(), u_[i], v_[i], i);
   }
   if (!symmetric) {
     state_.Differences(r, s, true, u_transposed_.data(), v_transposed_.data());
     for (uint32_t i = 1; i < state_.size(); ++i) {
-      update_row_(&costs_[Row(i)], u_transposed_.data(), v_transposed_.data(), u_transposed_[i],
-                  v_transposed_[i], i);
+      kernels_.update_row(&costs_[Row(i)], u_transposed_.data(), v_transposed_.data(),
+                          u_transposed_[i], v_transposed_[i], i);
     }
   }
   for (uint32_t k = 0; k < state_.size(); ++k) {
@@ -286,51 +319,6 @@ void DenseTabu::Run(uint64_t steps, const SearchControl& control, DenseBest& bes
   }
   best.Report(best_.order, best_.cost);
 }
-
-namespace {
-
-// A child that costs what another does is most likely the same: it is changed by swaps until chance
-// says stop, four on average, so that a population of twins looks near and far.
-constexpr double kTwinMutation = 0.8;
-
-bool Cheaper(const DenseSolution& a, const DenseSolution& b) { return a.cost < b.cost; }
-
-// A child of two of the bests for each population, its cost not yet known.
-std::vector<DenseSolution> Offspring(const std::vector<DenseSolution>& bests, double mutation,
-                                     Xoshiro& random) {
-  const auto count = static_cast<uint32_t>(bests.size());
-  std::vector<DenseSolution> children(count);
-  for (DenseSolution& child : children) {
-    const uint32_t father = random.Below(count), mother = random.Below(count);
-    child.order = UniformCrossover(bests[mother].order, bests[father].order, random);
-    Mutate(child.order, mutation, random);
-  }
-  return children;
-}
-
-// What comes to each population from the one before it, the first one's from another process.
-absl::StatusOr<std::vector<DenseSolution>> FromTheRing(std::vector<DenseSolution> bests,
-                                                       SearchTeam& team) {
-  std::rotate(bests.begin(), bests.end() - 1, bests.end());
-  RETURN_IF_ERROR(team.PassOn(bests.front()));
-  return bests;
-}
-
-// What the master in process 0 hands out; whoever gets a child counts its cost.
-absl::StatusOr<std::vector<DenseSolution>> FromTheMaster(const std::vector<DenseSolution>& bests,
-                                                         const DenseEvolution& evolution,
-                                                         const DenseQap& qap, Xoshiro& random,
-                                                         SearchTeam& team) {
-  const auto count = static_cast<uint32_t>(bests.size());
-  ASSIGN_OR_RETURN(const std::vector<DenseSolution> all, team.Gather(bests));
-  ASSIGN_OR_RETURN(std::vector<DenseSolution> children,
-                   team.Scatter(Offspring(all, evolution.mutation, random), count));
-  RunLogicalWorkers(evolution.threads, count,
-                    [&](uint32_t i) { children[i].cost = qap.Cost(children[i].order); });
-  return children;
-}
-
-}  // namespace
 
 DenseOrder UniformCrossover(const DenseOrder& a, const DenseOrder& b, Xoshiro& random) {
   const auto size = static_cast<uint32_t>(a.size());
@@ -367,19 +355,20 @@ void DenseGenetic::Add(DenseOrder order) {
   population_.push_back({std::move(order), cost});
 }
 
-const DenseSolution& DenseGenetic::best() const {
-  return *std::min_element(population_.begin(), population_.end(), Cheaper);
+bool IsKnown(absl::Span<const DenseSolution> population, double cost) {
+  return absl::c_any_of(population,
+                        [&](const DenseSolution& solution) { return solution.cost == cost; });
 }
 
-bool DenseGenetic::Known(double cost) const {
-  return std::any_of(population_.begin(), population_.end(),
-                     [&](const DenseSolution& solution) { return solution.cost == cost; });
+void ReplaceDearest(const DenseSolution& immigrant, std::vector<DenseSolution>& population) {
+  const auto dearest = absl::c_max_element(population);
+  if (immigrant < *dearest) *dearest = immigrant;
 }
 
 const DenseSolution& DenseGenetic::Choose() {
   const auto size = static_cast<uint32_t>(population_.size());
   const DenseSolution &a = population_[random_.Below(size)], &b = population_[random_.Below(size)];
-  return Cheaper(b, a) ? b : a;
+  return b < a ? b : a;
 }
 
 void DenseGenetic::Breed(const SearchControl& control) {
@@ -389,20 +378,15 @@ void DenseGenetic::Breed(const SearchControl& control) {
     DenseOrder order = UniformCrossover(mother.order, father.order, random_);
     Mutate(order, mutation_, random_);
     double cost = qap_.Cost(order);
-    if (Known(cost)) {
+    if (IsKnown(population_, cost)) {
       Mutate(order, kTwinMutation, random_);
       cost = qap_.Cost(order);
     }
     children.push_back({std::move(order), cost});
   }
-  std::stable_sort(population_.begin(), population_.end(), Cheaper);
+  absl::c_stable_sort(population_);
   std::move(children.begin(), children.end(),
             population_.end() - static_cast<std::ptrdiff_t>(children.size()));
-}
-
-void DenseGenetic::Receive(const DenseSolution& immigrant) {
-  auto worst = std::max_element(population_.begin(), population_.end(), Cheaper);
-  if (Cheaper(immigrant, *worst)) *worst = immigrant;
 }
 
 absl::StatusOr<DenseSolution> Evolve(std::vector<DenseGenetic>& populations,
@@ -425,13 +409,12 @@ absl::StatusOr<DenseSolution> Evolve(std::vector<DenseGenetic>& populations,
     RunLogicalWorkers(evolution.threads, count, [&](uint32_t i) { populations[i].Breed(control); });
     collect();
     ASSIGN_OR_RETURN(const std::vector<DenseSolution> immigrants,
-                     evolution.scheme == DenseScheme::kRing
-                         ? FromTheRing(bests, team)
-                         : FromTheMaster(bests, evolution, qap, master, team));
+                     evolution.has_master ? FromTheMaster(bests, evolution, qap, master, team)
+                                          : FromTheRing(bests, team));
     for (uint32_t i = 0; i < count; ++i) populations[i].Receive(immigrants[i]);
   }
   collect();
-  DenseSolution best = *std::min_element(bests.begin(), bests.end(), Cheaper);
+  DenseSolution best = *absl::c_min_element(bests);
   RETURN_IF_ERROR(team.ShareBest(best));
   return best;
 }

@@ -8,8 +8,7 @@
 //     temperature  |--------|--------|start----|middle--|-----|end
 //     pairs noted  all                          a tenth        a hundredth
 //
-// Departures from textbook annealing: sweeps are systematic (Connolly 1990), and between two scans
-// a pair that becomes good is not seen.
+// Sweeps are systematic (Connolly 1990); between two scans a pair that becomes good is not seen.
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_DENSE_DENSE_SEARCH_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_DENSE_DENSE_SEARCH_H_
 
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "daemon/mapping/search/dense/dense_qap.h"
@@ -64,10 +64,8 @@ class DenseAnnealer final {
 //     proportional   T(k) = T(0) * (T(N) / T(0))^(k / N)
 //     Cauchy         T(k) = T(0) / (1 + k * b),  b = (T(0) / T(N) - 1) / N
 
-enum class DenseCooling : uint8_t { kProportional, kCauchy };
-
 struct DenseSchedule {
-  DenseCooling cooling = DenseCooling::kCauchy;
+  bool cauchy = true;          // else proportional
   double first = 1, last = 1;  // temperatures, in the units of costs
   uint64_t iterations = 1;     // from the first to the last
   uint32_t candidates = 50;    // for each iteration, which is one temperature
@@ -84,10 +82,7 @@ DenseSchedule MeasuredSchedule(const DenseQap& qap, uint64_t seed);
 DenseSolution RunChain(DenseState& state, const DenseSchedule& schedule, uint64_t from, uint64_t to,
                        Xoshiro& random, const SearchControl& control);
 
-// One robust taboo search over a dense problem: the engine of algorithm/local_search.cc, which
-// explains it.
-
-// Not thread-safe.
+// One robust taboo search over a dense problem ("robust-tabu" of algorithms.h). Not thread-safe.
 class DenseTabu final {
  public:
   // O(n^2).
@@ -136,8 +131,7 @@ class DenseTabu final {
   std::vector<double> costs_;       // [r][s], s < r
   std::vector<int64_t> free_from_;  // [rank][slot] the step from which it may return
   std::vector<double> u_, v_, u_transposed_, v_transposed_;
-  CostRowUpdate update_row_;
-  FirstBelow first_below_;
+  const DenseKernels& kernels_ = BestKernels();
 };
 
 // A genetic population over permutations, as each of GraphHunter's processes keeps one (Baranov
@@ -158,6 +152,11 @@ DenseOrder UniformCrossover(const DenseOrder& a, const DenseOrder& b, Xoshiro& r
 // With probability `mutation`, a swap of two random ranks, and so on after each. O(1) expected.
 void Mutate(DenseOrder& order, double mutation, Xoshiro& random);
 
+// Whether some solution costs just this: it is most likely the same.
+bool IsKnown(absl::Span<const DenseSolution> population, double cost);
+// Takes the place of the dearest if it is cheaper.
+void ReplaceDearest(const DenseSolution& immigrant, std::vector<DenseSolution>& population);
+
 // Not thread-safe. The best is never lost.
 class DenseGenetic final {
  public:
@@ -168,15 +167,13 @@ class DenseGenetic final {
   void AddRandom() { Add(RandomDenseOrder(qap_.size(), random_)); }
   // One generation. O(n^2) for each child, of which there are half as many as individuals.
   void Breed(const SearchControl& control);
-  // Takes the place of the worst if it is better.
-  void Receive(const DenseSolution& immigrant);
+  void Receive(const DenseSolution& immigrant) { ReplaceDearest(immigrant, population_); }
 
   // Of at least one.
-  const DenseSolution& best() const;
+  const DenseSolution& best() const { return *absl::c_min_element(population_); }
   size_t count() const { return population_.size(); }
 
  private:
-  bool Known(double cost) const;
   const DenseSolution& Choose();
 
   const DenseQap& qap_;
@@ -185,14 +182,10 @@ class DenseGenetic final {
   std::vector<DenseSolution> population_;
 };
 
-// How populations speak to each other.
-enum class DenseScheme : uint8_t {
-  kRing,         // after each generation the best goes to the next population
-  kMasterSlave,  // the master crosses the bests of all, and hands the children out
-};
-
 struct DenseEvolution {
-  DenseScheme scheme = DenseScheme::kRing;
+  // How populations speak to each other: a master crosses the bests of all and hands the children
+  // out, or after each generation the best goes to the next population.
+  bool has_master = false;
   uint64_t generations = 1;
   uint32_t threads = 1;
   double mutation = 0;

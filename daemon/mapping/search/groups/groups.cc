@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <optional>
 #include <queue>
 #include <utility>
@@ -10,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "daemon/mapping/link_traffic.h"
+#include "daemon/mapping/search/random.h"
 
 namespace coppice {
 namespace {
@@ -64,55 +64,6 @@ PlaceGroups OfLevels(const Places& places, const LevelDistances& d) {
   return groups;
 }
 
-}  // namespace
-
-PlaceGroups GroupsOfLabels(const Places& places, absl::Span<const Labels> labels) {
-  PlaceGroups groups;
-  groups.order.resize(places.count());
-  std::iota(groups.order.begin(), groups.order.end(), 0);
-  for (size_t level = labels.size(); level-- > 0;) {
-    std::stable_sort(groups.order.begin(), groups.order.end(),
-                     [&](uint32_t a, uint32_t b) { return labels[level][a] < labels[level][b]; });
-  }
-  groups.nodes.emplace_back();
-  groups.nodes[0].end = places.count();
-  std::vector<size_t> next_level = {0};
-  for (uint32_t node = 0; node < groups.nodes.size(); ++node) {
-    Split(labels, node, next_level[node], groups, next_level);
-  }
-  groups.leaf.resize(places.count());
-  for (uint32_t n = static_cast<uint32_t>(groups.nodes.size()); n-- > 0;) {
-    PlaceGroups::Node& node = groups.nodes[n];
-    if (node.child_count == 0) {
-      groups.leaf[groups.order[node.begin]] = n;
-      node.capacity = places.capacity(PlaceIndex(groups.order[node.begin]));
-    }
-    if (n > 0) groups.nodes[node.parent].capacity += node.capacity;
-  }
-  return groups;
-}
-
-PlaceGroups MakePlaceGroups(const Places& places, const PlaceDistances& distances,
-                            const Hierarchy* hierarchy, const Fabric* fabric,
-                            const SearchControl& control) {
-  if (const auto* levels = std::get_if<LevelDistances>(&distances.form())) {
-    return OfLevels(places, *levels);
-  }
-  return LinkPlaces(places, distances, hierarchy, fabric, control);
-}
-
-// Contraction of the widest trunk, again and again; the order of contractions is a tree:
-//
-//     widths when joined    288  288  288  32  32         a, b, c, d, e: switches
-//     after each            ab   abc  abcd abcde ...
-//
-//     strength(join) = max(its width, strength of the join above it)
-//
-// since a group that was joined by less than what joins it to others is no group of its own. The
-// labels at a threshold are what joins of at least that strength connect.
-
-namespace {
-
 constexpr double kWider = 1.25;  // widths up to this factor apart are of one level
 
 struct Join {
@@ -127,8 +78,7 @@ class Contraction final {
     const Fabric& fabric = *problem.snapshot->fabric;
     const std::vector<double> capacities = ChannelCapacities(problem);
     widths_.resize(fabric.switch_count());
-    group_of_.resize(fabric.switch_count());
-    std::iota(group_of_.begin(), group_of_.end(), 0);
+    group_of_ = Numbers(fabric.switch_count());
     next_group_ = fabric.switch_count();
     for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
       for (const Channel& channel : fabric.switch_channels(SwitchIndex(s))) {
@@ -204,13 +154,11 @@ uint32_t RootOf(std::vector<uint32_t>& parents, uint32_t s) {
 
 // [switch] the least switch that joins of this strength connect it with.
 Labels Connected(const std::vector<Join>& joins, uint32_t switches, double strength) {
-  std::vector<uint32_t> parents(switches), member(switches + joins.size());
-  std::iota(parents.begin(), parents.end(), 0);
-  std::iota(member.begin(), member.begin() + switches, 0);
+  std::vector<uint32_t> parents = Numbers(switches), member = parents;
   for (size_t j = 0; j < joins.size(); ++j) {
     const uint32_t a = RootOf(parents, member[joins[j].a]);
     const uint32_t b = RootOf(parents, member[joins[j].b]);
-    member[switches + j] = member[joins[j].a];
+    member.push_back(member[joins[j].a]);
     if (joins[j].strength >= strength) parents[std::max(a, b)] = std::min(a, b);
   }
   Labels labels(switches);
@@ -237,7 +185,53 @@ Labels NumberedByRoom(const Places& places, const Labels& groups) {
   return labels;
 }
 
+constexpr uint32_t kMaxLooks = 4096;  // at cables, for one unit
+
 }  // namespace
+
+PlaceGroups GroupsOfLabels(const Places& places, absl::Span<const Labels> labels) {
+  PlaceGroups groups;
+  groups.order = Numbers(places.count());
+  for (size_t level = labels.size(); level-- > 0;) {
+    std::stable_sort(groups.order.begin(), groups.order.end(),
+                     [&](uint32_t a, uint32_t b) { return labels[level][a] < labels[level][b]; });
+  }
+  groups.nodes.emplace_back();
+  groups.nodes[0].end = places.count();
+  std::vector<size_t> next_level = {0};
+  for (uint32_t node = 0; node < groups.nodes.size(); ++node) {
+    Split(labels, node, next_level[node], groups, next_level);
+  }
+  groups.leaf.resize(places.count());
+  for (uint32_t n = static_cast<uint32_t>(groups.nodes.size()); n-- > 0;) {
+    PlaceGroups::Node& node = groups.nodes[n];
+    if (node.child_count == 0) {
+      groups.leaf[groups.order[node.begin]] = n;
+      node.capacity = places.capacity(PlaceIndex(groups.order[node.begin]));
+    }
+    if (n > 0) groups.nodes[node.parent].capacity += node.capacity;
+  }
+  return groups;
+}
+
+PlaceGroups MakePlaceGroups(const Places& places, const PlaceDistances& distances,
+                            const Hierarchy* hierarchy, const Fabric* fabric,
+                            const SearchControl& control) {
+  if (const auto* levels = std::get_if<LevelDistances>(&distances.form())) {
+    return OfLevels(places, *levels);
+  }
+  return LinkPlaces(places, distances, hierarchy, fabric, control);
+}
+
+// Contraction of the widest trunk, again and again; the order of contractions is a tree:
+//
+//     widths when joined    288  288  288  32  32         a, b, c, d, e: switches
+//     after each            ab   abc  abcd abcde ...
+//
+//     strength(join) = max(its width, strength of the join above it)
+//
+// since a group that was joined by less than what joins it to others is no group of its own. The
+// labels at a threshold are what joins of at least that strength connect.
 
 std::vector<Labels> CapacityLevels(const MappingProblem& problem) {
   const uint32_t switches = problem.snapshot->fabric->switch_count();
@@ -267,8 +261,7 @@ PlaceGroups GroupByCapacity(const MappingProblem& problem) {
   const Places& places = *problem.places;
   const uint32_t switches = fabric.switch_count();
   std::vector<Labels> by_switch = CapacityLevels(problem);
-  Labels& leaves = by_switch.emplace_back(switches);
-  std::iota(leaves.begin(), leaves.end(), 0);
+  by_switch.push_back(Numbers(switches));
   std::vector<Labels> levels;
   for (const Labels& of_switch : by_switch) {
     Labels groups;
@@ -282,20 +275,16 @@ PlaceGroups GroupByCapacity(const MappingProblem& problem) {
   return GroupsOfLabels(places, levels);
 }
 
-namespace {
-
-constexpr uint32_t kMaxLooks = 4096;  // at cables, for one unit
-
-}  // namespace
-
-LeafRings::LeafRings(const Fabric& fabric, const Places& places, absl::Span<const uint32_t> seats)
+LeafRings::LeafRings(const Fabric& fabric, const Places& places)
     : fabric_(fabric), unit_of_(fabric.switch_count(), kNobody), seen_(fabric.switch_count(), 0) {
-  for (uint32_t unit = 0; unit < seats.size(); ++unit) {
-    const std::optional<SwitchIndex> leaf =
-        fabric.attached_switch(places.endpoint(PlaceIndex(seats[unit])));
-    switch_of_.push_back(leaf ? leaf->value() : kNobody);
-    if (leaf) unit_of_[leaf->value()] = unit;
+  for (uint32_t p = 0; p < places.count(); ++p) {
+    const std::optional<SwitchIndex> leaf = fabric.attached_switch(places.endpoint(PlaceIndex(p)));
     complete_ = complete_ && leaf.has_value();
+    if (leaf && unit_of_[leaf->value()] == kNobody) {
+      unit_of_[leaf->value()] = count();
+      switch_of_.push_back(leaf->value());
+    }
+    unit_of_place_.push_back(leaf ? unit_of_[leaf->value()] : kNobody);
   }
 }
 

@@ -1,6 +1,3 @@
-// Places in groups, by distance or by the capacity around them, and which leaf switches are near
-// which.
-//
 // The places of a job as a tree of groups whose members are near each other, from all of them at
 // the root down to the single place: what multisection cuts along, and what a search looks at when
 // it asks which places are near another.
@@ -34,7 +31,7 @@ struct PlaceGroups {
     uint32_t first_child = 0;     // children are numbered in a row
     uint32_t child_count = 0;     // 0: a single place; never 1
     uint32_t begin = 0, end = 0;  // of `order`
-    uint64_t capacity = 0;        // slots of its places
+    uint32_t capacity = 0;        // slots of its places
   };
   std::vector<Node> nodes;      // parents before children; [0] is the root
   std::vector<uint32_t> order;  // every place once
@@ -66,7 +63,7 @@ PlaceGroups LinkPlaces(const Places& places, const PlaceDistances& distances,
 PlaceGroups GroupsOfLabels(const Places& places, absl::Span<const std::vector<uint32_t>> labels);
 
 // The places of a fabric as a tree of groups that are joined by many gigabits inside and by few to
-// the outside: where congestion is decided is where the cables are few, not where they are long.
+// the outside.
 //
 //     [ leaf == spines == leaf ]       one group: trunks of 288 Gb/s
 //          |             |
@@ -74,7 +71,7 @@ PlaceGroups GroupsOfLabels(const Places& places, absl::Span<const std::vector<ui
 //       [ leaf ]       [ leaf ]
 //
 // Distances do not tell: all four leaf switches may be equally far from each other.
-
+//
 // Switches are joined two groups at a time, those first that have the widest trunks between them;
 // trunks to one group add up. A group is one of the tree's where the trunk that joined it last is
 // wider, by a quarter at least, than the one that joins it to others. Below are the leaf switches.
@@ -92,15 +89,19 @@ std::vector<std::vector<uint32_t>> CapacityLevels(const MappingProblem& problem)
 //          ring 0   ring 1   ring 2
 //            A ------ s ------ B        from A: A, then B and C; switches without places are passed
 //                      \------ C
-
+//
 // Keeps scratch space. Not thread-safe.
 class LeafRings final {
  public:
-  // `seats`: [unit] a place of it; the places of one leaf switch are one unit. `fabric` must
-  // outlive it and be that of `places`.
-  LeafRings(const Fabric& fabric, const Places& places, absl::Span<const uint32_t> seats);
+  static constexpr uint32_t kNobody = 0xffffffff;
 
-  // Every place has a leaf switch: else nobody may ask.
+  // `fabric` must outlive it and be that of `places`.
+  LeafRings(const Fabric& fabric, const Places& places);
+
+  // Leaf switches with places, numbered by their first place; kNobody: the place has none.
+  uint32_t count() const { return static_cast<uint32_t>(switch_of_.size()); }
+  uint32_t unit_of(uint32_t place) const { return unit_of_place_[place]; }
+  // Every place has a leaf switch.
   bool complete() const { return complete_; }
 
   // `unit` itself and others by rings, until their `weights` come to `wanted` at the end of a ring,
@@ -109,10 +110,9 @@ class LeafRings final {
                                       uint64_t wanted);
 
  private:
-  static constexpr uint32_t kNobody = 0xffffffff;
-
   const Fabric& fabric_;
   bool complete_ = true;
+  std::vector<uint32_t> unit_of_place_;
   std::vector<uint32_t> switch_of_;  // [unit]
   std::vector<uint32_t> unit_of_;    // [switch], or kNobody
   std::vector<uint32_t> seen_;       // [switch] the turn that has met it

@@ -72,8 +72,8 @@ struct Edge {
 template <class Distance>
 std::vector<Edge> SpanningTree(uint32_t count, const Distance& distance) {
   std::vector<Edge> nearest(count, {std::numeric_limits<double>::infinity(), 0, 0});
-  std::vector<uint32_t> outside(count - 1);
-  std::iota(outside.begin(), outside.end(), 1);
+  std::vector<uint32_t> outside = Numbers(count);
+  outside.erase(outside.begin());
   std::vector<Edge> tree;
   for (uint32_t last = 0; !outside.empty();) {
     size_t best = 0;
@@ -117,8 +117,7 @@ std::vector<Labels> NestedLevels(uint32_t count, const Distance& distance) {
     while (i < lengths.size() && lengths[i] <= most) ++i;
     if (i == lengths.size()) break;
     Labels& labels = levels.emplace_back(count);
-    std::vector<uint32_t> left(count), others;
-    std::iota(left.begin(), left.end(), 0);
+    std::vector<uint32_t> left = Numbers(count), others;
     while (!left.empty()) {
       const uint32_t first = left[0];
       others.clear();
@@ -138,8 +137,7 @@ std::vector<Labels> NestedLevels(uint32_t count, const Distance& distance) {
 
 // [level][unit], the widest first; without the level at which all are one.
 std::vector<Labels> JoinAlong(uint32_t count, const std::vector<Edge>& tree) {
-  Labels root(count);
-  std::iota(root.begin(), root.end(), 0);
+  Labels root = Numbers(count);
   const auto find = [&](uint32_t u) {
     while (root[u] != u) u = root[u] = root[root[u]];
     return u;
@@ -222,127 +220,58 @@ WeightedGraph GraphOfPairs(const std::vector<NearPair>& pairs, const std::vector
   return graph;
 }
 
-// Who is nearest to whom among sets of units, each set inside the one before or in a Begin() of its
-// own. What lost none of its nearest keeps its row, the rest asks the whole set again.
-class NearestRows final {
- public:
-  explicit NearestRows(const Units& units)
-      : units_(units), rows_(units.seats.size()), number_(units.seats.size(), kNone) {}
-
-  void Begin(const std::vector<uint32_t>& members) {
-    for (const uint32_t u : members) rows_[u].whole = false;
-  }
-
-  // Weighted by how near.
-  template <class Distance>
-  WeightedGraph GraphAmong(const std::vector<uint32_t>& members, const Distance& distance) {
-    const auto n = static_cast<uint32_t>(members.size());
-    for (uint32_t a = 0; a < n; ++a) number_[members[a]] = a;
-    std::vector<NearPair> pairs;
-    for (uint32_t a = 0; a < n; ++a) {
-      Row& row = rows_[members[a]];
-      if (!Keep(row)) Find(a, members, distance, row);
-      for (const auto& [unit, d] : row.near) {
-        const double weight = d > 0 ? 1 + 99 * row.least / d : 100;
-        pairs.push_back({a, number_[unit], weight});
-        pairs.push_back({number_[unit], a, weight});
-      }
-    }
-    for (const uint32_t u : members) number_[u] = kNone;
-    return GraphOfPairs(pairs, members, units_);
-  }
-
- private:
-  static constexpr uint32_t kNone = 0xffffffff;
-  struct Row {
-    bool whole = false;  // all that is near in some set around the present one is in `near`
-    double least = 0;
-    std::vector<std::pair<uint32_t, double>> near;  // units
-  };
-
-  bool Keep(Row& row) const {
-    if (!row.whole) return false;
-    bool nearest = false;
-    const auto gone = std::remove_if(row.near.begin(), row.near.end(), [&](const auto& other) {
-      const bool here = number_[other.first] != kNone;
-      nearest = nearest || (here && other.second == row.least);
-      return !here;
-    });
-    row.near.erase(gone, row.near.end());
-    return nearest;
-  }
-
-  template <class Distance>
-  void Find(uint32_t a, const std::vector<uint32_t>& members, const Distance& distance, Row& row) {
-    const auto n = static_cast<uint32_t>(members.size());
-    row = {true, std::numeric_limits<double>::infinity(), {}};
-    lengths_.resize(n);
-    for (uint32_t b = 0; b < n; ++b) {
-      lengths_[b] = distance(members[a], members[b]);
-      if (a != b) row.least = std::min(row.least, lengths_[b]);
-    }
-    for (uint32_t i = 1; i < n; ++i) {
-      const uint32_t b = a + i < n ? a + i : a + i - n;
-      if (lengths_[b] > row.least * 1.5) continue;
-      row.whole = row.near.size() < kNearest;
-      if (!row.whole) break;
-      row.near.emplace_back(members[b], lengths_[b]);
-    }
-  }
-
-  const Units& units_;
-  std::vector<Row> rows_;         // [unit]
-  std::vector<uint32_t> number_;  // [unit] in the present set
-  std::vector<double> lengths_;   // scratch
+// What all bisections need.
+struct Bisection {
+  const Units& units;
+  LeafRings* rings;  // null: all pairs are asked for
+  const SearchControl& control;
 };
 
-// The same from what is near along the cables.
+// Who is nearest to whom, of all or of those near along the cables, weighted by how near. All
+// bisections together ask for twice the distances of the first.
 template <class Distance>
-WeightedGraph RingGraph(const std::vector<uint32_t>& members, const Units& units,
-                        const Distance& distance, LeafRings& rings) {
+WeightedGraph NearGraph(const std::vector<uint32_t>& members, const Bisection& bisection,
+                        const Distance& distance) {
   const auto n = static_cast<uint32_t>(members.size());
-  std::vector<uint32_t> number(units.seats.size(), n), weights(units.seats.size(), 0);
+  std::vector<uint32_t> number(bisection.units.seats.size(), n), weights(number.size(), 0);
   for (uint32_t a = 0; a < n; ++a) {
     number[members[a]] = a;
     weights[members[a]] = 1;
   }
   std::vector<NearPair> pairs;
-  std::vector<uint32_t> degree(n, 0);
+  std::vector<std::pair<uint32_t, double>> around;  // members, those after `a` first
   for (uint32_t a = 0; a < n; ++a) {
-    const std::vector<uint32_t>& around = rings.Around(members[a], weights, kNearRing);
+    around.clear();
     double least = std::numeric_limits<double>::infinity();
-    for (const uint32_t u : around) {
-      if (u != members[a] && number[u] < n) least = std::min(least, distance(members[a], u));
+    const auto look = [&](uint32_t b) {
+      if (a == b || b == n) return;
+      around.emplace_back(b, distance(members[a], members[b]));
+      least = std::min(least, around.back().second);
+    };
+    if (bisection.rings != nullptr) {
+      for (const uint32_t u : bisection.rings->Around(members[a], weights, kNearRing)) {
+        look(number[u]);
+      }
+    } else {
+      for (uint32_t i = 1; i < n; ++i) look((a + i) % n);
     }
-    for (const uint32_t u : around) {
-      if (u == members[a] || number[u] == n || degree[a] >= 2 * kNearest) continue;
-      const double d = distance(members[a], u);
-      if (d > least * 1.5) continue;
+    uint32_t kept = 0;
+    for (const auto& [b, d] : around) {
+      if (d > least * 1.5 || kept >= kNearest) continue;
       const double weight = d > 0 ? 1 + 99 * least / d : 100;
-      pairs.push_back({a, number[u], weight});
-      pairs.push_back({number[u], a, weight});
-      ++degree[a];
-      ++degree[number[u]];
+      pairs.push_back({a, b, weight});
+      pairs.push_back({b, a, weight});
+      ++kept;
     }
   }
-  return GraphOfPairs(pairs, members, units);
+  return GraphOfPairs(pairs, members, bisection.units);
 }
-
-// What all bisections need.
-struct Bisection {
-  const Units& units;
-  LeafRings* rings;  // null: all pairs are asked for
-  NearestRows& nearest;
-  const SearchControl& control;
-};
 
 // [member] 0 or 1: METIS's halves of the graph of who is nearest to whom; empty if METIS declines.
 template <class Distance>
 std::vector<uint32_t> HalveByCut(const std::vector<uint32_t>& members, const Bisection& bisection,
                                  const Distance& distance) {
-  const WeightedGraph graph = bisection.rings != nullptr
-                                  ? RingGraph(members, bisection.units, distance, *bisection.rings)
-                                  : bisection.nearest.GraphAmong(members, distance);
+  const WeightedGraph graph = NearGraph(members, bisection, distance);
   const uint32_t total =
       std::accumulate(graph.vertex_sizes.begin(), graph.vertex_sizes.end(), uint32_t{0});
   const uint32_t halves[] = {(total + 1) / 2, std::max(1U, total / 2)};
@@ -412,12 +341,8 @@ void AddHierarchy(const Places& places, const Units& units, const Hierarchy& hie
     const uint32_t groups = Distinct(labels);
     if (groups > 1 && groups < units.seats.size()) levels.push_back(std::move(labels));
   }
-  std::vector<std::pair<uint32_t, size_t>> by_count;
-  for (size_t i = 0; i < levels.size(); ++i) by_count.emplace_back(Distinct(levels[i]), i);
-  std::sort(by_count.begin(), by_count.end());
-  std::vector<Labels> sorted;
-  for (const auto& [count, i] : by_count) sorted.push_back(levels[i]);
-  levels = std::move(sorted);
+  std::stable_sort(levels.begin(), levels.end(),
+                   [](const Labels& a, const Labels& b) { return Distinct(a) < Distinct(b); });
 }
 
 std::vector<Labels> OfPlaces(const std::vector<Labels>& levels, const Units& units,
@@ -459,10 +384,9 @@ std::vector<std::vector<uint32_t>> Members(const Labels& labels) {
 // down to the units; labels are refined, so that they nest.
 template <class Visit>
 void ForEachGroup(const std::vector<Labels>& levels, uint32_t units, const Visit& visit) {
-  Labels above(units, 0), alone(units);
-  std::iota(alone.begin(), alone.end(), 0);
+  Labels above(units, 0);
   for (size_t level = 0; level <= levels.size(); ++level) {
-    const Labels here = Refine(above, level == levels.size() ? alone : levels[level]);
+    const Labels here = Refine(above, level == levels.size() ? Numbers(units) : levels[level]);
     for (const std::vector<uint32_t>& group : Members(above)) visit(level, group, here);
     above = here;
   }
@@ -494,7 +418,6 @@ std::vector<Labels> WithBisections(const std::vector<Labels>& levels, const Bise
                    children.push_back(u);
                  }
                  std::vector<Labels> halves;
-                 bisection.nearest.Begin(children);
                  Bisect(children, 0, bisection, distance, halves);
                  std::vector<Labels>& into = between[level];
                  if (into.size() < halves.size()) into.resize(halves.size(), Labels(count, 0));
@@ -522,7 +445,7 @@ PlaceGroups LinkPlaces(const Places& places, const PlaceDistances& distances,
   std::optional<LeafRings> rings;
   if (many && fabric != nullptr && places.has_endpoints() &&
       std::holds_alternative<ClassDistances>(distances.form())) {
-    rings.emplace(*fabric, places, units.seats);
+    rings.emplace(*fabric, places);
     if (!rings->complete()) rings.reset();
   }
   std::vector<Labels> levels;
@@ -544,9 +467,7 @@ PlaceGroups LinkPlaces(const Places& places, const PlaceDistances& distances,
         if (hierarchy != nullptr && places.has_endpoints()) {
           AddHierarchy(places, units, *hierarchy, levels);
         }
-        NearestRows nearest(units);
-        const Bisection bisection{units, rings ? &*rings : nullptr, nearest, control};
-        levels = WithBisections(levels, bisection, distance);
+        levels = WithBisections(levels, {units, rings ? &*rings : nullptr, control}, distance);
       },
       distances.form());
   PlaceGroups groups = GroupsOfLabels(places, OfPlaces(levels, units, distances));

@@ -4,18 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
-#include <optional>
-#include <queue>
-#include <tuple>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "daemon/base/status_macros.h"
 
 namespace coppice {
 namespace {
@@ -90,107 +86,6 @@ absl::Status CheckSize(const WeightedGraph& graph, size_t parts) {
       graph.vertex_count(), graph.neighbours.size() / 2, parts, kLimit));
 }
 
-// What it costs to move a vertex, and where to.
-struct Move {
-  int64_t overshoot;  // how much more it moves than one of the parts can use
-  double loss;
-  uint32_t vertex, to;
-  // For a queue whose top is best; ties go to the lower vertex, then part.
-  bool operator<(const Move& other) const {
-    return std::tie(overshoot, loss, vertex, to) >
-           std::tie(other.overshoot, other.loss, other.vertex, other.to);
-  }
-};
-
-class Balancer {
- public:
-  Balancer(const WeightedGraph& graph, absl::Span<const uint32_t> sizes,
-           std::vector<uint32_t>& parts)
-      : graph_(graph), parts_(parts), surplus_(sizes.size()), weight_to_(sizes.size(), 0.0) {
-    for (size_t p = 0; p < sizes.size(); ++p) surplus_[p] = -int64_t{sizes[p]};
-    for (uint32_t v = 0; v < graph.vertex_count(); ++v) {
-      surplus_[parts[v]] += graph.vertex_sizes[v];
-    }
-  }
-
-  void Run(const SearchControl& control) {
-    for (uint32_t p = 0; p < surplus_.size(); ++p) {
-      if (surplus_[p] < 0) wanting_.push_back(p);
-    }
-    std::priority_queue<Move> moves;
-    for (uint32_t v = 0; v < graph_.vertex_count(); ++v) {
-      if (control.stopped()) return MoveAny();
-      if (const std::optional<Move> move = BestMove(v)) moves.push(*move);
-    }
-    while (!moves.empty()) {
-      if (control.stopped()) return MoveAny();
-      const Move top = moves.top();
-      moves.pop();
-      const std::optional<Move> now = BestMove(top.vertex);
-      if (!now) continue;
-      if (*now < top) {
-        moves.push(*now);  // what it was worth is out of date
-        continue;
-      }
-      Apply(*now);
-      for (size_t e = graph_.begin[top.vertex]; e < graph_.begin[top.vertex + 1]; ++e) {
-        if (const std::optional<Move> move = BestMove(graph_.neighbours[e])) moves.push(*move);
-      }
-    }
-  }
-
- private:
-  // In the order of their numbers, to the first part that wants somebody.
-  void MoveAny() {
-    for (uint32_t v = 0; v < graph_.vertex_count(); ++v) {
-      const int64_t size = graph_.vertex_sizes[v];
-      if (size == 0 || surplus_[parts_[v]] <= 0 || wanting_.empty()) continue;
-      if (Helps(parts_[v], wanting_.back(), size)) Apply({0, 0, v, wanting_.back()});
-    }
-  }
-
-  // Nearer to the sizes that are wanted, counted over both parts.
-  bool Helps(uint32_t from, uint32_t to, int64_t size) const {
-    return std::abs(surplus_[from] - size) + std::abs(surplus_[to] + size) <
-           std::abs(surplus_[from]) + std::abs(surplus_[to]);
-  }
-
-  std::optional<Move> BestMove(uint32_t v) {
-    const uint32_t from = parts_[v];
-    const int64_t size = graph_.vertex_sizes[v];
-    if (size == 0 || surplus_[from] <= 0) return std::nullopt;
-    for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
-      weight_to_[parts_[graph_.neighbours[e]]] += graph_.weights[e];
-    }
-    std::optional<Move> best;
-    for (const uint32_t to : wanting_) {
-      if (surplus_[to] >= 0 || !Helps(from, to, size)) continue;
-      const int64_t overshoot = size - std::min({size, surplus_[from], -surplus_[to]});
-      const Move move{overshoot, weight_to_[from] - weight_to_[to], v, to};
-      if (!best || *best < move) best = move;
-    }
-    for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
-      weight_to_[parts_[graph_.neighbours[e]]] = 0;
-    }
-    return best;
-  }
-
-  void Apply(const Move& move) {
-    const int64_t size = graph_.vertex_sizes[move.vertex];
-    surplus_[parts_[move.vertex]] -= size;
-    surplus_[move.to] += size;
-    parts_[move.vertex] = move.to;
-    if (surplus_[move.to] >= 0)
-      wanting_.erase(std::find(wanting_.begin(), wanting_.end(), move.to));
-  }
-
-  const WeightedGraph& graph_;
-  std::vector<uint32_t>& parts_;
-  std::vector<int64_t> surplus_;   // [part] size less what is wanted
-  std::vector<uint32_t> wanting_;  // parts whose surplus is below 0
-  std::vector<double> weight_to_;  // [part] scratch, all 0 between calls
-};
-
 // A graph as METIS reads it.
 class GraphForMetis final {
  public:
@@ -259,34 +154,35 @@ WeightedGraph GraphOf(const Pattern& pattern) {
   return graph;
 }
 
-WeightedGraph Subgraph(const WeightedGraph& graph, absl::Span<const uint32_t> parts, uint32_t part,
-                       std::vector<uint32_t>& kept) {
+std::vector<GraphPart> SplitGraph(const WeightedGraph& graph, absl::Span<const uint32_t> parts,
+                                  uint32_t count) {
+  std::vector<GraphPart> split(count);
   std::vector<uint32_t> number(graph.vertex_count());
-  kept.clear();
   for (uint32_t v = 0; v < graph.vertex_count(); ++v) {
-    if (parts[v] != part) continue;
-    number[v] = static_cast<uint32_t>(kept.size());
-    kept.push_back(v);
+    number[v] = static_cast<uint32_t>(split[parts[v]].vertices.size());
+    split[parts[v]].vertices.push_back(v);
   }
-  WeightedGraph sub;
-  sub.begin.assign(1, 0);
-  for (const uint32_t v : kept) {
-    for (size_t e = graph.begin[v]; e < graph.begin[v + 1]; ++e) {
-      if (parts[graph.neighbours[e]] != part) continue;
-      sub.neighbours.push_back(number[graph.neighbours[e]]);
-      sub.weights.push_back(graph.weights[e]);
+  for (uint32_t part = 0; part < count; ++part) {
+    WeightedGraph& among = split[part].graph;
+    among.begin.assign(1, 0);
+    for (const uint32_t v : split[part].vertices) {
+      for (size_t e = graph.begin[v]; e < graph.begin[v + 1]; ++e) {
+        if (parts[graph.neighbours[e]] != part) continue;
+        among.neighbours.push_back(number[graph.neighbours[e]]);
+        among.weights.push_back(graph.weights[e]);
+      }
+      among.begin.push_back(among.neighbours.size());
+      among.vertex_sizes.push_back(graph.vertex_sizes[v]);
     }
-    sub.begin.push_back(sub.neighbours.size());
-    sub.vertex_sizes.push_back(graph.vertex_sizes[v]);
   }
-  return sub;
+  return split;
 }
 
 absl::StatusOr<std::vector<uint32_t>> Partition(const WeightedGraph& graph,
                                                 absl::Span<const uint32_t> part_sizes,
                                                 const PartitionOptions& options,
                                                 const SearchControl& control) {
-  if (absl::Status status = CheckSize(graph, part_sizes.size()); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckSize(graph, part_sizes.size()));
   if (part_sizes.size() < 2 || graph.vertex_count() == 0) {
     return std::vector<uint32_t>(graph.vertex_count(), 0);
   }
@@ -302,11 +198,6 @@ absl::StatusOr<std::vector<uint32_t>> Partition(const WeightedGraph& graph,
     }
   } while (!turn.TakeWithin(kTurn));
   return copy.Cut(options);
-}
-
-void BalanceParts(const WeightedGraph& graph, absl::Span<const uint32_t> part_sizes,
-                  std::vector<uint32_t>& parts, const SearchControl& control) {
-  Balancer(graph, part_sizes, parts).Run(control);
 }
 
 }  // namespace coppice

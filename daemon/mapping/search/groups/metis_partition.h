@@ -1,5 +1,5 @@
-// A graph cut into parts of exact sizes: METIS, and the correction after it (Hoefler 2011, 3.2, 3.4
-// and 4.2). The only place that knows METIS.
+// A graph cut into parts by METIS, which only this file knows; search/partition/partition.h brings
+// the parts to exact sizes.
 //
 // METIS draws from the process's rand(): calls take turns under one lock and each sets the seed
 // first, so that equal arguments give equal parts whatever other threads do, as long as nobody else
@@ -37,9 +37,14 @@ struct WeightedGraph {
 // Ranks of size 1, weights of both directions together.
 WeightedGraph GraphOf(const Pattern& pattern);
 
-// The vertices for which keep[vertex] is `part`, renumbered in order: [new] old in `kept`.
-WeightedGraph Subgraph(const WeightedGraph& graph, absl::Span<const uint32_t> parts, uint32_t part,
-                       std::vector<uint32_t>& kept);
+struct GraphPart {
+  std::vector<uint32_t> vertices;  // of the whole graph, ascending
+  WeightedGraph graph;             // among them, numbered in this order
+};
+
+// [part] what parts[vertex] says is of it, for `count` parts. O(edges).
+std::vector<GraphPart> SplitGraph(const WeightedGraph& graph, absl::Span<const uint32_t> parts,
+                                  uint32_t count);
 
 enum class PartitionMethod : uint8_t { kRecursiveBisection, kWays };
 
@@ -58,13 +63,6 @@ absl::StatusOr<std::vector<uint32_t>> Partition(const WeightedGraph& graph,
                                                 absl::Span<const uint32_t> part_sizes,
                                                 const PartitionOptions& options,
                                                 const SearchControl& control = SearchControl());
-
-// Moves vertices out of parts that are too large until no move brings the sizes nearer to
-// `part_sizes`; with vertices of size 1 they are then equal. The vertex that moves is the one that
-// loses least: the weight to its own part less the weight to the other; once stopped, the next one.
-// O(moves * log(vertices) + edges), about.
-void BalanceParts(const WeightedGraph& graph, absl::Span<const uint32_t> part_sizes,
-                  std::vector<uint32_t>& parts, const SearchControl& control = SearchControl());
 
 }  // namespace coppice
 

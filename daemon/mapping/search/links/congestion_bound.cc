@@ -12,7 +12,6 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -267,13 +266,7 @@ class Finder final {
 
 }  // namespace
 
-std::vector<PlaceCut> FindPlaceCuts(const MappingProblem& problem) {
-  for (uint32_t p = 0; p < problem.places->count(); ++p) {
-    const EndpointIndex e = problem.places->endpoint(PlaceIndex(p));
-    if (!problem.snapshot->fabric->attached_switch(e).has_value()) return {};
-  }
-  return Finder(problem).Run();
-}
+std::vector<PlaceCut> FindPlaceCuts(const MappingProblem& problem) { return Finder(problem).Run(); }
 
 namespace {
 
@@ -328,16 +321,11 @@ CongestionBound BoundOfRanks(const MappingProblem& problem, const Hosts& hosts,
     for (const Exchange& exchange : problem.pattern->exchanges(r)) {
       bytes.push_back(out ? exchange.out_bytes : exchange.in_bytes);
     }
-    std::sort(bytes.begin(), bytes.end());  // leaving[n]: of all but the n heaviest
-    std::vector<double> leaving(bytes.size() + 1, 0.0);
-    for (size_t i = 0; i < bytes.size(); ++i) {
-      leaving[bytes.size() - i - 1] = leaving[bytes.size() - i] + bytes[i];
-    }
     double least = std::numeric_limits<double>::infinity();
     for (const auto& [ranks, capacity] : hosts.kinds) {
-      least = std::min(least, leaving[std::min<size_t>(ranks - 1, bytes.size())] / capacity);
+      least = std::min(least, AllButGreatest(bytes, ranks - 1) / capacity);
     }
-    sum += leaving[std::min<size_t>(hosts.most_room - 1, bytes.size())];
+    sum += AllButGreatest(bytes, hosts.most_room - 1);
     if (least > bound.value) {
       bound = {least,
                absl::StrFormat("what rank %d %s over its own port", r, out ? "sends" : "receives")};
@@ -416,13 +404,13 @@ CongestionProof::CongestionProof(const MappingProblem& problem)
     const auto [at, added] = known.try_emplace(
         {cut.least_ranks, cut.most_ranks, cut.out_capacity, cut.in_capacity}, kinds_.size());
     if (added) kinds_.emplace_back();
-    kinds_[at->second].cuts.push_back(&cut);
+    kinds_[at->second].push_back(&cut);
   }
 }
 
 CongestionBound CongestionProof::BoundOf(const Kind& kind, double enough, uint64_t& nodes,
                                          const SearchControl& control) const {
-  const PlaceCut& cut = *kind.cuts[0];
+  const PlaceCut& cut = *kind[0];
   LeastCut search(*problem_.pattern, cut.least_ranks, cut.most_ranks, 1 / cut.out_capacity,
                   1 / cut.in_capacity);
   const double value = search.AtLeast(enough, nodes, control);
@@ -466,10 +454,10 @@ std::vector<const CongestionProof::Kind*> CongestionProof::Candidates(const Mapp
                                                                       double congestion) const {
   std::vector<const Kind*> candidates;
   for (const Kind& kind : kinds_) {
-    const bool full = std::all_of(kind.cuts.begin(), kind.cuts.end(), [&](const PlaceCut* cut) {
+    const auto is_full = [&](const PlaceCut* cut) {
       return ValueOf(*cut, mapping) >= congestion * kEqual;
-    });
-    if (full) candidates.push_back(&kind);
+    };
+    if (std::all_of(kind.begin(), kind.end(), is_full)) candidates.push_back(&kind);
   }
   return candidates;
 }

@@ -1,8 +1,5 @@
-// What no order can fall below: the cuts around groups of places, and the congestion that they
-// enforce.
-//
-// What no mapping can avoid: the bytes that must leave and enter the hosts. A search that reaches
-// it can stop.
+// What no mapping can fall below: the bytes that must leave and enter hosts and groups of places,
+// and the congestion that they enforce. A search that reaches it can stop.
 #ifndef COPPICE_DAEMON_MAPPING_SEARCH_LINKS_CONGESTION_BOUND_H_
 #define COPPICE_DAEMON_MAPPING_SEARCH_LINKS_CONGESTION_BOUND_H_
 
@@ -70,9 +67,7 @@ CongestionBound FindCongestionBound(const MappingProblem& problem);
 //
 // Only cuts that the mapping itself fills to its greatest congestion can show it: their ranks are
 // one of the sets that count. That leaves few to search (search/links/least_cut.h), mostly one or
-// none.
-
-// Not for traffic that is shared approximately: its shares depend on each other.
+// none. Not for traffic that is shared approximately: its shares depend on each other.
 class CongestionProof final {
  public:
   // The problem must outlive it, and has a fabric. Costs as FindPlaceCuts.
@@ -90,9 +85,7 @@ class CongestionProof final {
 
  private:
   // Cuts that bound alike: as many ranks, as much capacity.
-  struct Kind {
-    std::vector<const PlaceCut*> cuts;
-  };
+  using Kind = std::vector<const PlaceCut*>;
   std::vector<const Kind*> Candidates(const Mapping& mapping, double congestion) const;
   double ValueOf(const PlaceCut& cut, const Mapping& mapping) const;
   CongestionBound BoundOf(const Kind& kind, double enough, uint64_t& nodes,

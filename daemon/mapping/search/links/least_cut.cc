@@ -18,6 +18,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
+#include <queue>
 #include <utility>
 
 namespace coppice {
@@ -42,6 +44,13 @@ bool SumsAreExact(const Pattern& pattern) {
 }
 
 }  // namespace
+
+double AllButGreatest(std::vector<double>& values, size_t count) {
+  if (count >= values.size()) return 0;
+  const auto rest = values.begin() + static_cast<std::ptrdiff_t>(count);
+  std::nth_element(values.begin(), rest, values.end(), std::greater<>());
+  return std::accumulate(rest, values.end(), 0.0);
+}
 
 LeastCut::LeastCut(const Pattern& pattern, uint32_t least, uint32_t most, double per_out,
                    double per_in)
@@ -70,10 +79,7 @@ void LeastCut::FindOwn() {
       for (const Exchange& e : pattern_.exchanges(r)) {
         bytes.push_back(Of({e.out_bytes, e.in_bytes}, m));
       }
-      const size_t beside = std::min<size_t>(most_ - 1, bytes.size());
-      std::nth_element(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(beside),
-                       bytes.end(), std::greater<>());
-      for (size_t i = beside; i < bytes.size(); ++i) own_[r][m] += bytes[i];
+      own_[r][m] = AllButGreatest(bytes, most_ - 1);
     }
   }
 }
@@ -194,10 +200,7 @@ LeastLeaving::LeastLeaving(const Pattern& pattern, TrafficDirection direction, u
   for (uint32_t r = 0; r < own_.size(); ++r) {
     bytes.clear();
     for (const Exchange& e : pattern.exchanges(r)) bytes.push_back(Bytes(e));
-    const size_t beside = std::min<size_t>(room - 1, bytes.size());
-    std::nth_element(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(beside),
-                     bytes.end(), std::greater<>());
-    for (size_t i = beside; i < bytes.size(); ++i) own_[r] += bytes[i];
+    own_[r] = AllButGreatest(bytes, room - 1);
   }
 }
 

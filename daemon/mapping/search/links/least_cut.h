@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdint>
-#include <queue>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,9 @@
 #include "daemon/mapping/search_control.h"
 
 namespace coppice {
+
+// The sum of all but the `count` greatest of `values`, which it puts into another order. O(values).
+double AllButGreatest(std::vector<double>& values, size_t count);
 
 // For one thread. The value of a set S of ranks:
 //
@@ -60,12 +62,10 @@ class LeastCut final {
   std::vector<double> change_;  // scratch
 };
 
-// What the ranks of one host send to others at least, whoever they are: the set of ranks around
-// one of them that sends the least outside, found by branch and bound.
-
 enum class TrafficDirection : uint8_t { kOut, kIn };
 
-// The bytes over the border of a set S of ranks, from inside if `direction` is kOut, else into it:
+// What the ranks of one host send to others at least, whoever they are. Of the sets S of ranks
+// around one of them, the bytes over the border, from inside if `direction` is kOut, else into it:
 //
 //     f(S) = sum of w(u,v), u in S, v not in S
 //

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "daemon/base/status_macros.h"
-
 namespace coppice {
 // All shortest paths in equal shares, exactly (Hoefler 2011, section 2.5), without listing a path.
 //
@@ -14,12 +12,9 @@ namespace coppice {
 //          \\  /
 //            b            here s has 3 paths to t, one over a, two over the cables to b
 //
-// Hoefler counts paths of every length between all pairs of vertices, O(V^2 E). We go from the
-// senders' switches down the distances to one destination switch at a time: only what lies on a
-// shortest path that is used is touched, and all places of both switches share it. Counts are
-// floating point: beyond 2^53 paths shares are rounded, to 1 part in 2^52.
-//
-// O(destination switches * channels on shortest paths to them).
+// We go from the senders' switches down the distances to one destination switch at a time: only
+// what lies on a shortest path that is used is touched. O(destination switches * channels on
+// shortest paths to them), where Hoefler counts all paths, O(V^2 E).
 
 EvenPaths::EvenPaths(const SwitchDistances& distances)
     : distances_(distances),
@@ -94,13 +89,11 @@ void EvenPaths::SendDown(SwitchIndex t, uint32_t farthest,
   paths_[t.value()] = 0;
 }
 
-absl::StatusOr<LinkTraffic> OverEvenShortestPaths(const MappingProblem& problem,
-                                                  absl::Span<const PlaceIndex> mapping) {
+absl::Status OverEvenShortestPaths(const MappingProblem& problem,
+                                   absl::Span<const PlaceIndex> mapping, LinkTraffic& traffic) {
   const Routes& routes = *problem.snapshot->routes;
-  LinkTraffic traffic;
-  traffic.bytes.resize(routes.fabric().channel_count(), 0.0);
   EvenPaths paths(routes.distances());
-  RETURN_IF_ERROR(ForEachDestination(
+  return ForEachDestination(
       problem, mapping, FlowsEndAt::kLeafSwitches, traffic, [&](const DestinationFlows& to) {
         const std::optional<uint32_t> farthest =
             paths.Spread(to.to_switch, to.flows,
@@ -108,8 +101,7 @@ absl::StatusOr<LinkTraffic> OverEvenShortestPaths(const MappingProblem& problem,
         if (!farthest) return NoPath(routes, to.from, to.to);
         traffic.longest = std::max(traffic.longest, *farthest + 2);
         return absl::OkStatus();
-      }));
-  return traffic;
+      });
 }
 
 TrafficRoutes::TrafficRoutes(const MappingProblem& problem, size_t max_table_bytes)
@@ -168,28 +160,21 @@ bool TrafficRoutes::FindCable(uint32_t from, uint32_t to) {
 
 absl::Span<const TrafficRoutes::Share> TrafficRoutes::Shares(uint32_t from_leaf, uint32_t to_leaf,
                                                              bool& found) {
-  List* const list =
-      lists_.empty() ? nullptr
-                     : &lists_[size_t{leaf_number_[from_leaf]} * leaves_ + leaf_number_[to_leaf]];
+  List none;
+  List& list = lists_.empty()
+                   ? none
+                   : lists_[size_t{leaf_number_[from_leaf]} * leaves_ + leaf_number_[to_leaf]];
   found = true;
-  if (list != nullptr && list->begin == kNoPath) found = false;
-  if (list != nullptr && list->begin < kNoPath) {
-    return absl::MakeConstSpan(shares_).subspan(list->begin, list->size);
+  if (list.begin != kUnknown) {
+    return absl::MakeConstSpan(shares_).subspan(list.begin, list.size);
   }
   walked_.clear();
   const SwitchFlow unit{SwitchIndex(from_leaf), 1.0};
-  if (found) {
-    found = paths_
-                ->Spread(SwitchIndex(to_leaf), absl::MakeConstSpan(&unit, 1),
-                         [&](ChannelIndex c, double share) {
-                           walked_.push_back({c.value(), share});
-                         })
-                .has_value();
-  }
-  if (list != nullptr && !found) list->begin = kNoPath;
+  const auto keep = [&](ChannelIndex c, double share) { walked_.push_back({c.value(), share}); };
+  found = paths_->Spread(SwitchIndex(to_leaf), absl::MakeConstSpan(&unit, 1), keep).has_value();
   const size_t bytes = (shares_.size() + walked_.size()) * sizeof(Share);
-  if (list != nullptr && found && bytes <= max_table_bytes_ / 4 * 3) {
-    *list = {static_cast<uint32_t>(shares_.size()), static_cast<uint32_t>(walked_.size())};
+  if (found && !lists_.empty() && bytes <= max_table_bytes_ / 4 * 3) {
+    list = {static_cast<uint32_t>(shares_.size()), static_cast<uint32_t>(walked_.size())};
     shares_.insert(shares_.end(), walked_.begin(), walked_.end());
   }
   return walked_;

@@ -1,7 +1,6 @@
 // From place to place over the fabric, asked millions of times: which channels, and what share of
-// the bytes goes over each. What measures read from routes.h one at a time is kept here in tables
-// that fill up as they are asked, within a fixed bound of memory; beyond it every question is
-// walked anew, slower and equally right.
+// the bytes goes over each. Tables fill up as they are asked, within a fixed bound of memory;
+// beyond it every question is walked anew, slower and equally right.
 //
 //     routes        next[to place][switch] -> channel     routes to one place are a tree
 //     even shares   lists[from leaf][to leaf] -> (channel, share)
@@ -22,10 +21,9 @@
 
 namespace coppice {
 
-// Flows to a switch over all shortest paths in equal shares (Hoefler 2011, section 2.5): the
-// measure and the searches that follow it share this. The picture is in traffic_routes.cc.
-
-// Keeps scratch space of the size of the switches from call to call. Not thread-safe.
+// Flows to a switch over all shortest paths in equal shares (Hoefler 2011, section 2.5; the picture
+// is in traffic_routes.cc). Keeps scratch space of the size of the switches from call to call. Not
+// thread-safe.
 class EvenPaths final {
  public:
   // `distances` must outlive this.
@@ -121,7 +119,6 @@ class TrafficRoutes final {
     uint32_t begin = kUnknown, size = 0;
   };
   static constexpr uint32_t kUnknown = 0xfffffffe;  // neither a channel nor kNoChannel
-  static constexpr uint32_t kNoPath = 0xfffffffd;
 
   uint32_t Next(uint32_t to, uint32_t at) {
     if (next_.empty()) return Step(to, at);

@@ -115,18 +115,6 @@ void TrafficState::AddRoute(uint32_t from, uint32_t to, double bytes) {
   tried_routeless_ |= !found;
 }
 
-// Of all exchanges of `rank` but those with `other`, which moves, too.
-void TrafficState::MoveOneByOne(uint32_t rank, uint32_t other, uint32_t from, uint32_t to) {
-  for (const Exchange& exchange : problem_.pattern->exchanges(rank)) {
-    if (exchange.peer == other) continue;
-    const uint32_t peer = mapping_[exchange.peer].value();
-    AddRoute(from, peer, -exchange.out_bytes);
-    AddRoute(peer, from, -exchange.in_bytes);
-    AddRoute(to, peer, exchange.out_bytes);
-    AddRoute(peer, to, exchange.in_bytes);
-  }
-}
-
 void TrafficState::AddSwitchRoute(uint32_t leaf, uint32_t to, double bytes) {
   const bool found = routes_.ForEachSwitchChannel(
       leaf, to, [&](uint32_t c, double share) { Add(c, bytes * share); });
@@ -145,14 +133,21 @@ void TrafficState::PutIncoming(uint32_t place, double sign, std::vector<double>&
   if (sum > 0) Add(routes_.uplink(place) ^ 1, sign * sum);
 }
 
-// The same as MoveOneByOne, with what peers have in common counted once.
+// Of all exchanges of `rank` but those with `other`, which moves, too; what peers have in common is
+// counted once.
 void TrafficState::MoveExchanges(uint32_t rank, uint32_t other, uint32_t from, uint32_t to) {
-  if (!routes_.all_have_leaves()) return MoveOneByOne(rank, other, from, to);
   const uint32_t from_leaf = routes_.leaf(from), to_leaf = routes_.leaf(to);
   double left = 0, entered = 0;  // bytes that `rank` sends away from the one, the other
   for (const Exchange& exchange : problem_.pattern->exchanges(rank)) {
     if (exchange.peer == other) continue;
     const uint32_t peer = mapping_[exchange.peer].value(), leaf = routes_.leaf(peer);
+    if (!routes_.all_have_leaves()) {
+      AddRoute(from, peer, -exchange.out_bytes);
+      AddRoute(peer, from, -exchange.in_bytes);
+      AddRoute(to, peer, exchange.out_bytes);
+      AddRoute(peer, to, exchange.in_bytes);
+      continue;
+    }
     const bool leaves = !routes_.StayWithinHost(from, peer);
     const bool enters = !routes_.StayWithinHost(to, peer);
     if (exchange.out_bytes > 0) {

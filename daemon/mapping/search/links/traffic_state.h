@@ -1,6 +1,6 @@
 // The bytes on every channel under a mapping, kept while a search changes it: what an exchange of
-// two slots would cost is counted from the exchanges of its two ranks alone (Hoefler 2011, eq. 3-5,
-// without evaluating everything again for each candidate).
+// two slots would cost is counted from the exchanges of its two ranks alone (Hoefler 2011, eq.
+// 3-5).
 //
 //      u at A, v at B         for each peer of u at Q:   A <-> Q  goes,  B <-> Q  comes
 //      Try(u, slot of v)      for each peer of v at Q:   B <-> Q  goes,  A <-> Q  comes
@@ -80,7 +80,6 @@ class TrafficState final {
   void Add(uint32_t channel, double bytes);
   void AddSwitchRoute(uint32_t leaf, uint32_t to, double bytes);
   void MoveExchanges(uint32_t rank, uint32_t other, uint32_t from, uint32_t to);
-  void MoveOneByOne(uint32_t rank, uint32_t other, uint32_t from, uint32_t to);
   void PutIncoming(uint32_t place, double sign, std::vector<double>& flows);
   double QapDelta(uint32_t rank, uint32_t other, uint32_t from, uint32_t to) const;
   double GreatestUntouched(double floor) const;

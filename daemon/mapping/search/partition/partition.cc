@@ -10,7 +10,7 @@
 
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/search/random.h"
-#include "daemon/mapping/search/sparse/sparse_multilevel.h"
+#include "daemon/mapping/search/sparse/sparse_search.h"
 
 namespace coppice {
 namespace {
@@ -30,7 +30,7 @@ constexpr double kRoomOfWays = 0.01;
 // What moving vertices between parts costs, and who is to move next.
 class Fitting final {
  public:
-  Fitting(const WeightedGraph& graph, absl::Span<const uint64_t> capacities,
+  Fitting(const WeightedGraph& graph, absl::Span<const uint32_t> capacities,
           std::vector<uint32_t>& parts)
       : graph_(graph),
         parts_(parts),
@@ -104,6 +104,7 @@ class Fitting final {
   // and the cut that it costs per size; its own part if none has room.
   std::pair<uint32_t, double> BestTarget(uint32_t v) {
     const uint32_t from = parts_[v];
+    if (graph_.vertex_sizes[v] == 0) return {from, 0};
     for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
       links_[parts_[graph_.neighbours[e]]] += graph_.weights[e];
     }
@@ -123,8 +124,7 @@ class Fitting final {
       look(it->second);  // the first that is not its own has the most room
       break;
     }
-    const double cost =
-        (links_[from] - links_[best]) / std::max<uint32_t>(1, graph_.vertex_sizes[v]);
+    const double cost = (links_[from] - links_[best]) / graph_.vertex_sizes[v];
     for (size_t e = graph_.begin[v]; e < graph_.begin[v + 1]; ++e) {
       links_[parts_[graph_.neighbours[e]]] = 0;
     }
@@ -142,7 +142,7 @@ class Fitting final {
 // Parts of a few vertices each, filled one after the other: whoever exchanges most with the part
 // comes next; a part begins with the free vertex that exchanges most with those before.
 // O(vertices^2 + edges): for small graphs, where METIS spends its time on getting ready.
-std::vector<uint32_t> GrowParts(const WeightedGraph& graph, absl::Span<const uint64_t> most) {
+std::vector<uint32_t> GrowParts(const WeightedGraph& graph, absl::Span<const uint32_t> most) {
   const uint32_t count = graph.vertex_count();
   const auto none = static_cast<uint32_t>(most.size());
   std::vector<uint32_t> parts(count, none);
@@ -152,7 +152,8 @@ std::vector<uint32_t> GrowParts(const WeightedGraph& graph, absl::Span<const uin
     room -= most[part];
     // Evenly, but no less than what the parts after it have no room for.
     const uint64_t even = (left + none - part - 1) / (none - part);
-    const uint64_t size = std::min(most[part], std::max(even, left > room ? left - room : 0));
+    const uint64_t size =
+        std::min<uint64_t>(most[part], std::max(even, left > room ? left - room : 0));
     std::fill(to_part.begin(), to_part.end(), 0.0);
     for (uint64_t i = 0; i < size && left > 0; ++i, --left) {
       uint32_t best = count;
@@ -173,11 +174,19 @@ std::vector<uint32_t> GrowParts(const WeightedGraph& graph, absl::Span<const uin
   return parts;
 }
 
-// Partitions of one graph, each with its cut.
+struct CutOptions {
+  uint64_t seed = 1;
+  double imbalance = 0.001;                          // that METIS may use
+  uint32_t tries = 1, cycles = 0, combinations = 0;  // see MultisectionOptions
+  uint32_t samples = 1;  // partitions of which the first try is the best
+};
+
+// [vertex] part, about `targets` large and none larger than `most`; vertices are of size 1.
+// Errors as Partition, CANCELLED only for the first cut. Once stopped, it refines no more.
 class Cutting final {
  public:
   Cutting(const WeightedGraph& graph, absl::Span<const uint32_t> targets,
-          absl::Span<const uint64_t> most, const CutOptions& options, const SearchControl& control)
+          absl::Span<const uint32_t> most, const CutOptions& options, const SearchControl& control)
       : graph_(graph),
         targets_(targets),
         most_(most),
@@ -228,8 +237,7 @@ class Cutting final {
     if (graph_.vertex_count() <= kTinyParts * targets_.size() &&
         graph_.vertex_count() <= kTinyGraph &&
         (targets_.size() > kFewParts || graph_.vertex_count() <= targets_.size())) {
-      found_.push_back({0, GrowParts(graph_, most_)});
-      found_.back().cut = CutOf(found_.back().parts);
+      Add(GrowParts(graph_, most_));
       return absl::OkStatus();
     }
     PartitionOptions partition;
@@ -242,10 +250,11 @@ class Cutting final {
                               : options_.imbalance;
     ASSIGN_OR_RETURN(std::vector<uint32_t> parts, Partition(graph_, targets_, partition, control_));
     FitParts(graph_, most_, parts, control_);
-    found_.push_back({0, std::move(parts)});
-    found_.back().cut = CutOf(found_.back().parts);
+    Add(std::move(parts));
     return absl::OkStatus();
   }
+
+  void Add(std::vector<uint32_t> parts) { found_.push_back({CutOf(parts), std::move(parts)}); }
 
   // Parts as places that are all one apart.
   absl::Status PrepareRefinement() {
@@ -253,8 +262,8 @@ class Cutting final {
     ASSIGN_OR_RETURN(problem_.distances, PlaceDistances::Uniform({count}, {1.0}));
     problem_.graph.links = graph_;
     for (size_t i = 0; i < most_.size(); ++i) {
-      problem_.capacities.push_back(static_cast<uint32_t>(std::max<double>(
-          static_cast<double>(most_[i]), std::floor(targets_[i] * (1 + kRoomToMove)))));
+      problem_.capacities.push_back(
+          std::max(most_[i], static_cast<uint32_t>(targets_[i] * (1 + kRoomToMove))));
     }
     return absl::OkStatus();
   }
@@ -296,7 +305,7 @@ class Cutting final {
 
   const WeightedGraph& graph_;
   absl::Span<const uint32_t> targets_;
-  absl::Span<const uint64_t> most_;
+  absl::Span<const uint32_t> most_;
   const CutOptions options_;
   const SearchControl& control_;
   Xoshiro random_;
@@ -306,13 +315,13 @@ class Cutting final {
 
 }  // namespace
 
-void FitParts(const WeightedGraph& graph, absl::Span<const uint64_t> capacities,
+void FitParts(const WeightedGraph& graph, absl::Span<const uint32_t> capacities,
               std::vector<uint32_t>& parts, const SearchControl& control) {
   Fitting(graph, capacities, parts).Run(control);
 }
 
 std::vector<uint32_t> PartsInOrder(const WeightedGraph& graph,
-                                   absl::Span<const uint64_t> capacities) {
+                                   absl::Span<const uint32_t> capacities) {
   std::vector<uint32_t> parts;
   uint64_t filled = 0;
   for (uint32_t v = 0, part = 0; v < graph.vertex_count(); ++v) {
@@ -326,21 +335,23 @@ std::vector<uint32_t> PartsInOrder(const WeightedGraph& graph,
   return parts;
 }
 
-absl::StatusOr<std::vector<uint32_t>> CutGraph(const WeightedGraph& graph,
-                                               absl::Span<const uint32_t> targets,
-                                               absl::Span<const uint64_t> most,
-                                               const CutOptions& options,
-                                               const SearchControl& control) {
-  return Cutting(graph, targets, most, options, control).Run();
+absl::StatusOr<std::vector<uint32_t>> CutIntoSizes(const WeightedGraph& graph,
+                                                   absl::Span<const uint32_t> sizes,
+                                                   const PartitionOptions& options,
+                                                   const SearchControl& control) {
+  if (graph.neighbours.empty()) return PartsInOrder(graph, sizes);
+  absl::StatusOr<std::vector<uint32_t>> parts = Partition(graph, sizes, options, control);
+  if (absl::IsCancelled(parts.status())) parts = PartsInOrder(graph, sizes);
+  RETURN_IF_ERROR(parts.status());
+  FitParts(graph, sizes, *parts, control);
+  return parts;
 }
 
 namespace {
 
 // The vertices of one group of places, waiting to be cut.
-struct Piece {
+struct Piece : GraphPart {
   uint32_t node;
-  std::vector<uint32_t> vertices;  // of the whole graph
-  WeightedGraph graph;             // over them
 };
 
 class Multisection final {
@@ -356,10 +367,8 @@ class Multisection final {
 
   absl::StatusOr<std::vector<uint32_t>> Run(const WeightedGraph& graph) {
     places_.resize(graph.vertex_count());
-    std::vector<uint32_t> all(graph.vertex_count());
-    std::iota(all.begin(), all.end(), 0);
     std::vector<Piece> waiting;
-    waiting.push_back({0, std::move(all), graph});
+    waiting.push_back({{Numbers(graph.vertex_count()), graph}, 0});
     while (!waiting.empty()) {
       Piece piece = std::move(waiting.back());
       waiting.pop_back();
@@ -388,30 +397,22 @@ class Multisection final {
   absl::Status Cut(Piece& piece, std::vector<Piece>& waiting) {
     const PlaceGroups::Node& node = groups_.nodes[piece.node];
     const uint32_t children = ChildrenFor(node, piece.vertices.size());
-    std::vector<uint64_t> capacities;
+    std::vector<uint32_t> capacities;
     for (uint32_t i = 0; i < children; ++i) {
       capacities.push_back(groups_.nodes[node.first_child + i].capacity);
     }
     ASSIGN_OR_RETURN(const std::vector<uint32_t> parts, Parts(piece, capacities));
-    for (uint32_t i = 0; i < children; ++i) {
-      Piece child;
-      child.node = node.first_child + i;
-      std::vector<uint32_t> kept;
-      if (groups_.nodes[child.node].child_count > 0) {
-        child.graph = Subgraph(piece.graph, parts, i, kept);
-      } else {
-        for (uint32_t v = 0; v < parts.size(); ++v) {
-          if (parts[v] == i) kept.push_back(v);
-        }
-      }
-      for (const uint32_t v : kept) child.vertices.push_back(piece.vertices[v]);
-      if (!child.vertices.empty()) waiting.push_back(std::move(child));
+    uint32_t child = node.first_child;
+    for (GraphPart& part : SplitGraph(piece.graph, parts, children)) {
+      for (uint32_t& v : part.vertices) v = piece.vertices[v];
+      if (!part.vertices.empty()) waiting.push_back({std::move(part), child});
+      ++child;
     }
     return absl::OkStatus();
   }
 
   absl::StatusOr<std::vector<uint32_t>> Parts(const Piece& piece,
-                                              const std::vector<uint64_t>& capacities) const {
+                                              const std::vector<uint32_t>& capacities) const {
     const uint64_t count = piece.vertices.size();
     if (capacities.size() == 1) return std::vector<uint32_t>(count, 0);
     const auto total = std::accumulate(capacities.begin(), capacities.end(), uint64_t{0});
@@ -419,11 +420,11 @@ class Multisection final {
     const double free = static_cast<double>(total) / static_cast<double>(count);
     const double slack = std::pow(free, 1.0 / height_[piece.node]) - 1;
     std::vector<uint32_t> targets;
-    std::vector<uint64_t> most;
-    for (const uint64_t capacity : capacities) {
+    std::vector<uint32_t> most;
+    for (const uint32_t capacity : capacities) {
       const double share = static_cast<double>(capacity) / free;
       targets.push_back(std::max<uint32_t>(1, static_cast<uint32_t>(std::lround(share))));
-      most.push_back(std::min(capacity, static_cast<uint64_t>(std::ceil(share * (1 + slack)))));
+      most.push_back(std::min(capacity, static_cast<uint32_t>(std::ceil(share * (1 + slack)))));
     }
     CutOptions cut;
     cut.seed = options_.seed * 1000003 + piece.node;
@@ -437,7 +438,7 @@ class Multisection final {
     cut.samples = piece.node == 0 ? options_.root_samples : 1;
     cut.combinations = Scaled(options_.combinations, care);
     absl::StatusOr<std::vector<uint32_t>> parts =
-        CutGraph(piece.graph, targets, most, cut, control_);
+        Cutting(piece.graph, targets, most, cut, control_).Run();
     // There may be time for the smaller graphs below.
     if (absl::IsCancelled(parts.status())) return PartsInOrder(piece.graph, capacities);
     return parts;

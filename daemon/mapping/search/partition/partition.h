@@ -14,41 +14,32 @@
 
 namespace coppice {
 
-// One cut of a graph into parts that none exceeds its capacity: METIS, refinement, and the
-// capacities exactly.
-
 // Moves vertices, those first that cost the least cut for their size, until no part is larger than
-// its capacity; where vertices are too large for the room that is left, as near as it gets. Once
-// stopped, it moves whoever comes first. O(edges + moved * degree * log(parts)).
-void FitParts(const WeightedGraph& graph, absl::Span<const uint64_t> capacities,
+// its capacity; where vertices are too large for the room that is left, as near as it gets; those
+// of size 0 stay. Capacities that come to the sizes of all vertices are sizes that parts of
+// vertices of size 1 then have exactly (Hoefler 2011, 3.2). Once stopped, it moves whoever comes
+// first. O(edges + moved * degree * log(parts)).
+void FitParts(const WeightedGraph& graph, absl::Span<const uint32_t> capacities,
               std::vector<uint32_t>& parts, const SearchControl& control);
 
 // [vertex] part: in the order of their numbers, each in the first part that is not full; what is
 // left over in the last. Where there is no time for a cut, or nothing to cut along.
 std::vector<uint32_t> PartsInOrder(const WeightedGraph& graph,
-                                   absl::Span<const uint64_t> capacities);
+                                   absl::Span<const uint32_t> capacities);
 
-struct CutOptions {
-  uint64_t seed = 1;
-  double imbalance = 0.001;                          // that METIS may use
-  uint32_t tries = 1, cycles = 0, combinations = 0;  // see MultisectionOptions
-  uint32_t samples = 1;  // partitions of which the first try is the best
-};
-
-// [vertex] part, about `targets` large and none larger than `most`; vertices are of size 1.
-// Errors as Partition, CANCELLED only for the first cut. Once stopped, it refines no more.
-absl::StatusOr<std::vector<uint32_t>> CutGraph(const WeightedGraph& graph,
-                                               absl::Span<const uint32_t> targets,
-                                               absl::Span<const uint64_t> most,
-                                               const CutOptions& options,
-                                               const SearchControl& control);
+// A partition by METIS with these sizes exactly, as far as vertices allow; in order where there is
+// no time for it. Errors as Partition, but for CANCELLED.
+absl::StatusOr<std::vector<uint32_t>> CutIntoSizes(const WeightedGraph& graph,
+                                                   absl::Span<const uint32_t> sizes,
+                                                   const PartitionOptions& options,
+                                                   const SearchControl& control);
 
 struct MultisectionOptions {
   uint64_t seed = 1;
   // Fill as few groups as hold the ranks, the first of them; else spread over all.
   bool pack = true;
   // For each cut: partitions by METIS, each refined on all levels this often, and then combinations
-  // of two of them (sparse_multilevel.h), the best of which is taken.
+  // of two of them (sparse_search.h), the best of which is taken.
   uint32_t tries = 1, cycles = 0, combinations = 0;
   // Partitions of the root by METIS alone, of which the best is the first try.
   uint32_t root_samples = 1;

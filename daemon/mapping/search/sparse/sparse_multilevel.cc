@@ -1,13 +1,10 @@
-#include "daemon/mapping/search/sparse/sparse_multilevel.h"
-
 #include <algorithm>
 #include <limits>
-#include <numeric>
-#include <queue>
+#include <set>
 #include <utility>
 
-#include "daemon/mapping/search/sparse/sparse_problem.h"
-#include "daemon/mapping/search/sparse/sparse_swaps.h"
+#include "daemon/mapping/search/random.h"
+#include "daemon/mapping/search/sparse/sparse_search.h"
 
 namespace coppice {
 namespace {
@@ -21,72 +18,27 @@ struct Level {
   std::vector<uint32_t> coarse_of;  // [vertex of the level below]
 };
 
-}  // namespace
-
-double RefineOnAllLevels(const SparseProblem& problem, uint64_t seed, const Seats* other,
-                         const SearchControl& control, Seats& seats) {
-  Xoshiro random(seed);
-  const auto places = static_cast<uint32_t>(problem.capacities.size());
-  const auto largest =
-      static_cast<uint32_t>(std::max<size_t>(2, seats.size() / places / kPiecesPerPlace));
-  std::vector<uint64_t> keys(seats.size());
-  for (uint32_t u = 0; u < seats.size(); ++u) {
-    keys[u] = seats[u] * uint64_t{places} + (other == nullptr ? 0 : (*other)[u]);
-  }
-  std::vector<Level> levels;
-  std::vector<Seats> seats_of = {seats};  // [level], the finest first
-  for (uint32_t count = static_cast<uint32_t>(seats.size()); count > kCoarsestPerPlace * places;) {
-    if (control.stopped()) break;
-    const SparseGraph& fine = levels.empty() ? problem.graph : levels.back().graph;
-    Level level;
-    level.coarse_of = MatchNeighbours(fine, keys, largest, random);
-    const uint32_t coarse = *std::max_element(level.coarse_of.begin(), level.coarse_of.end()) + 1;
-    if (coarse > kWorthALevel * count) break;
-    level.graph = Contract(fine, level.coarse_of, problem.has_self_distances);
-    Seats coarse_seats(coarse);
-    std::vector<uint64_t> coarse_keys(coarse);
-    for (uint32_t v = 0; v < count; ++v) {
-      coarse_seats[level.coarse_of[v]] = seats_of.back()[v];
-      coarse_keys[level.coarse_of[v]] = keys[v];
-    }
-    keys = std::move(coarse_keys);
-    seats_of.push_back(std::move(coarse_seats));
-    levels.push_back(std::move(level));
-    count = coarse;
-  }
-  double gained = 0;
-  for (size_t level = levels.size() + 1; level-- > 0;) {
-    const SparseGraph& graph = level == 0 ? problem.graph : levels[level - 1].graph;
-    MoveOptions moves;
-    moves.seed = random();
-    gained += MoveToBetterPlaces(problem, graph, moves, control, seats_of[level]);
-    if (level == 0) break;
-    const std::vector<uint32_t>& coarse_of = levels[level - 1].coarse_of;
-    Seats& fine = seats_of[level - 1];
-    for (uint32_t v = 0; v < fine.size(); ++v) fine[v] = seats_of[level][coarse_of[v]];
-  }
-  seats = std::move(seats_of[0]);
-  return gained;
+uint32_t CountOf(const std::vector<uint32_t>& coarse_of) {
+  return coarse_of.empty() ? 0 : *std::max_element(coarse_of.begin(), coarse_of.end()) + 1;
 }
 
-namespace {
-
+constexpr uint32_t kRounds = 2;        // over the border at most
 constexpr double kWorthARound = 1e-4;  // of the cost: a round that gains less is the last
+constexpr uint32_t kFruitless = 60;    // moves after the best of a try
 
 template <class Cost>
 class MoveSearch final {
  public:
-  MoveSearch(const Cost& cost, const SparseProblem& problem, const MoveOptions& options,
+  MoveSearch(const Cost& cost, const SparseProblem& problem, uint64_t seed,
              const SearchControl& control, Seats& seats)
       : cost_(cost),
         links_(cost.graph.links),
-        options_(options),
         control_(control),
         seats_(seats),
         room_(problem.capacities.begin(), problem.capacities.end()),
         at_place_(room_.size()),
         moved_in_(seats.size(), 0),
-        random_(options.seed) {
+        random_(seed) {
     for (uint32_t u = 0; u < seats.size(); ++u) room_[seats[u]] -= links_.vertex_sizes[u];
   }
 
@@ -94,7 +46,7 @@ class MoveSearch final {
     const double whole = CostOf(cost_, seats_);
     least_ = 1e-12 * whole;
     double gained = 0;
-    for (uint32_t round = 1; round <= options_.rounds && !control_.stopped(); ++round) {
+    for (uint32_t round = 1; round <= kRounds && !control_.stopped(); ++round) {
       round_ = round;
       double in_round = 0;
       for (const uint32_t u : Border()) {
@@ -134,9 +86,7 @@ class MoveSearch final {
         break;
       }
     }
-    for (auto i = static_cast<uint32_t>(border.size()); i > 1; --i) {
-      std::swap(border[i - 1], border[random_.Below(i)]);
-    }
+    Shuffle(border, random_);
     return border;
   }
 
@@ -191,7 +141,7 @@ class MoveSearch final {
     Push(seed);
     double now = 0, least = 0;
     size_t kept = 0;
-    while (!queue_.empty() && done_.size() < kept + options_.fruitless) {
+    while (!queue_.empty() && done_.size() < kept + kFruitless) {
       std::pop_heap(queue_.begin(), queue_.end());
       const Entry entry = queue_.back();
       queue_.pop_back();
@@ -220,7 +170,6 @@ class MoveSearch final {
 
   const Cost cost_;
   const WeightedGraph& links_;
-  const MoveOptions options_;
   const SearchControl& control_;
   Seats& seats_;
   std::vector<int64_t> room_;                        // [place]
@@ -235,30 +184,68 @@ class MoveSearch final {
   double least_ = 0;
 };
 
-}  // namespace
-
-double MoveToBetterPlaces(const SparseProblem& problem, const SparseGraph& graph,
-                          const MoveOptions& options, const SearchControl& control, Seats& seats) {
-  return VisitCost(*problem.distances, graph, [&](const auto& cost) {
-    return MoveSearch(cost, problem, options, control, seats).Run();
-  });
-}
-
-namespace {
-
 constexpr double kProposals = 300;  // for each part
 constexpr double kHot = 0.5;
 constexpr uint32_t kMaxParts = 4096;
 
 }  // namespace
 
+double RefineOnAllLevels(const SparseProblem& problem, uint64_t seed, const Seats* other,
+                         const SearchControl& control, Seats& seats) {
+  Xoshiro random(seed);
+  const auto places = static_cast<uint32_t>(problem.capacities.size());
+  const auto largest =
+      static_cast<uint32_t>(std::max<size_t>(2, seats.size() / places / kPiecesPerPlace));
+  std::vector<uint64_t> keys(seats.size());
+  for (uint32_t u = 0; u < seats.size(); ++u) {
+    keys[u] = seats[u] * uint64_t{places} + (other == nullptr ? 0 : (*other)[u]);
+  }
+  std::vector<Level> levels;
+  std::vector<Seats> seats_of = {seats};  // [level], the finest first
+  for (uint32_t count = static_cast<uint32_t>(seats.size()); count > kCoarsestPerPlace * places;) {
+    if (control.stopped()) break;
+    const SparseGraph& fine = levels.empty() ? problem.graph : levels.back().graph;
+    Level level;
+    level.coarse_of = MatchNeighbours(fine, keys, largest, random);
+    const uint32_t coarse = CountOf(level.coarse_of);
+    if (coarse > kWorthALevel * count) break;
+    level.graph = Contract(fine, level.coarse_of, problem.has_self_distances);
+    Seats coarse_seats(coarse);
+    std::vector<uint64_t> coarse_keys(coarse);
+    for (uint32_t v = 0; v < count; ++v) {
+      coarse_seats[level.coarse_of[v]] = seats_of.back()[v];
+      coarse_keys[level.coarse_of[v]] = keys[v];
+    }
+    keys = std::move(coarse_keys);
+    seats_of.push_back(std::move(coarse_seats));
+    levels.push_back(std::move(level));
+    count = coarse;
+  }
+  double gained = 0;
+  for (size_t level = levels.size() + 1; level-- > 0;) {
+    const SparseGraph& graph = level == 0 ? problem.graph : levels[level - 1].graph;
+    gained += MoveToBetterPlaces(problem, graph, random(), control, seats_of[level]);
+    if (level == 0) break;
+    const std::vector<uint32_t>& coarse_of = levels[level - 1].coarse_of;
+    Seats& fine = seats_of[level - 1];
+    for (uint32_t v = 0; v < fine.size(); ++v) fine[v] = seats_of[level][coarse_of[v]];
+  }
+  seats = std::move(seats_of[0]);
+  return gained;
+}
+
+double MoveToBetterPlaces(const SparseProblem& problem, const SparseGraph& graph, uint64_t seed,
+                          const SearchControl& control, Seats& seats) {
+  return VisitCost(*problem.distances, graph, [&](const auto& cost) {
+    return MoveSearch(cost, problem, seed, control, seats).Run();
+  });
+}
+
 void ArrangeParts(const SparseProblem& problem, uint64_t seed, const SearchControl& control,
                   Seats& seats) {
   const auto places = static_cast<uint32_t>(problem.capacities.size());
   if (problem.groups.exact || places > kMaxParts) return;
-  for (const uint32_t capacity : problem.capacities) {
-    if (capacity != problem.capacities[0]) return;
-  }
+  if (std::set(problem.capacities.begin(), problem.capacities.end()).size() > 1) return;
   // Places without ranks are parts, too: somebody may be better off there.
   std::vector<uint32_t> part_of(seats);
   SparseProblem parts;
@@ -270,8 +257,7 @@ void ArrangeParts(const SparseProblem& problem, uint64_t seed, const SearchContr
   parts.groups = problem.groups;
   parts.near = problem.near;
   parts.has_self_distances = problem.has_self_distances;
-  Seats arranged(count);
-  std::iota(arranged.begin(), arranged.end(), 0);
+  Seats arranged = Numbers(count);
   const double before = CostOf(parts, arranged);
   Seats annealed = arranged;
   SwapUntilLocalOptimum(parts, {seed}, control, arranged);
@@ -282,35 +268,12 @@ void ArrangeParts(const SparseProblem& problem, uint64_t seed, const SearchContr
   for (uint32_t& seat : seats) seat = arranged[seat];
 }
 
-namespace {
-
-// [coarse vertex] its members, as rows.
-struct CoarseRows {
-  std::vector<uint32_t> begin, members;
-};
-
-CoarseRows RowsOf(const std::vector<uint32_t>& coarse_of) {
-  CoarseRows rows;
-  const uint32_t count =
-      coarse_of.empty() ? 0 : *std::max_element(coarse_of.begin(), coarse_of.end()) + 1;
-  rows.begin.assign(count + 1, 0);
-  for (const uint32_t c : coarse_of) ++rows.begin[c + 1];
-  std::partial_sum(rows.begin.begin(), rows.begin.end(), rows.begin.begin());
-  rows.members.resize(coarse_of.size());
-  std::vector<uint32_t> next(rows.begin.begin(), rows.begin.end() - 1);
-  for (uint32_t v = 0; v < coarse_of.size(); ++v) rows.members[next[coarse_of[v]]++] = v;
-  return rows;
-}
-
-}  // namespace
-
 std::vector<uint32_t> MatchNeighbours(const SparseGraph& graph, absl::Span<const uint64_t> keys,
                                       uint32_t largest, Xoshiro& random) {
   const WeightedGraph& links = graph.links;
   const uint32_t count = graph.vertex_count();
-  std::vector<uint32_t> order(count), mate(count, kNoRank);
-  std::iota(order.begin(), order.end(), 0);
-  for (uint32_t i = count; i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
+  std::vector<uint32_t> order = Numbers(count), mate(count, kNoRank);
+  Shuffle(order, random);
   for (const uint32_t u : order) {
     if (mate[u] != kNoRank) continue;
     double best = 0;
@@ -340,8 +303,9 @@ SparseGraph Contract(const SparseGraph& graph, const std::vector<uint32_t>& coar
                      bool keep_self) {
   const WeightedGraph& links = graph.links;
   const bool directed = !graph.out.empty();
-  const CoarseRows rows = RowsOf(coarse_of);
-  const auto count = static_cast<uint32_t>(rows.begin.size() - 1);
+  const uint32_t count = CountOf(coarse_of);
+  const std::vector<uint32_t> members = NumbersByKey(coarse_of, count);
+  auto member = members.begin();
   SparseGraph coarse;
   coarse.links.begin.assign(1, 0);
   coarse.links.begin.reserve(count + 1);
@@ -350,8 +314,8 @@ SparseGraph Contract(const SparseGraph& graph, const std::vector<uint32_t>& coar
   std::vector<size_t> place_in_row(count, 0);
   for (uint32_t c = 0; c < count; ++c) {
     const size_t row = coarse.links.neighbours.size();
-    for (uint32_t i = rows.begin[c]; i < rows.begin[c + 1]; ++i) {
-      const uint32_t v = rows.members[i];
+    for (; member != members.end() && coarse_of[*member] == c; ++member) {
+      const uint32_t v = *member;
       coarse.links.vertex_sizes[c] += links.vertex_sizes[v];
       if (keep_self && !graph.self.empty()) coarse.self[c] += graph.self[v];
       for (size_t e = links.begin[v]; e < links.begin[v + 1]; ++e) {

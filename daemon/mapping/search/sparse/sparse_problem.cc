@@ -1,13 +1,12 @@
 #include "daemon/mapping/search/sparse/sparse_problem.h"
 
 #include <limits>
-#include <numeric>
 #include <utility>
 #include <variant>
 
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search/groups/groups.h"
+#include "daemon/mapping/search/random.h"
 
 namespace coppice {
 namespace {
@@ -77,8 +76,7 @@ uint32_t PositionOf(const PlaceGroups& groups, uint32_t place) {
 template <class List>
 void FromGroups(const PlaceGroups& groups, const List& list) {
   const auto count = static_cast<uint32_t>(groups.order.size());
-  std::vector<uint32_t> positions(count);
-  std::iota(positions.begin(), positions.end(), 0);
+  const std::vector<uint32_t> positions = Numbers(count);
   for (uint32_t p = 0; p < count; ++p) {
     if (count <= kAllPairs) {
       list(p, positions);
@@ -91,25 +89,17 @@ void FromGroups(const PlaceGroups& groups, const List& list) {
 
 // The same with the places of the leaf switches around it.
 template <class List>
-void FromCables(const PlaceGroups& groups, const ClassDistances& d, const Places& places,
-                const Fabric& fabric, uint32_t listed, const List& list) {
-  std::vector<uint32_t> seats;
-  std::vector<std::vector<uint32_t>> positions;  // [unit]
-  for (uint32_t p = 0; p < places.count(); ++p) {
-    const uint32_t unit = d.from_classes[p];  // numbered by their first place
-    if (unit == seats.size()) {
-      seats.push_back(p);
-      positions.emplace_back();
-    }
-    positions[unit].push_back(PositionOf(groups, p));
-  }
-  LeafRings rings(fabric, places, seats);
+void FromCables(const PlaceGroups& groups, const Places& places, const Fabric& fabric,
+                uint32_t listed, const List& list) {
+  LeafRings rings(fabric, places);
   if (!rings.complete()) return FromGroups(groups, list);
-  std::vector<uint32_t> weights, candidates;
-  for (const std::vector<uint32_t>& of_unit : positions) {
-    weights.push_back(static_cast<uint32_t>(of_unit.size()));
+  std::vector<std::vector<uint32_t>> positions(rings.count());  // [unit]
+  std::vector<uint32_t> weights(rings.count(), 0), candidates;
+  for (uint32_t p = 0; p < places.count(); ++p) {
+    positions[rings.unit_of(p)].push_back(PositionOf(groups, p));
+    ++weights[rings.unit_of(p)];
   }
-  for (uint32_t unit = 0; unit < seats.size(); ++unit) {
+  for (uint32_t unit = 0; unit < rings.count(); ++unit) {
     candidates.clear();
     for (const uint32_t near : rings.Around(unit, weights, listed)) {
       candidates.insert(candidates.end(), positions[near].begin(), positions[near].end());
@@ -117,36 +107,6 @@ void FromCables(const PlaceGroups& groups, const ClassDistances& d, const Places
     for (const uint32_t i : positions[unit]) list(groups.order[i], candidates);
   }
 }
-
-}  // namespace
-
-NearPlaces::NearPlaces(const PlaceGroups& groups, const PlaceDistances& distances,
-                       const Places& places, const Fabric* fabric, const SearchControl& control)
-    : groups_(&groups) {
-  if (groups.exact) return;
-  listed_ = std::min<uint32_t>(kListed, distances.count());
-  std::visit(
-      [&]<class Distances>(const Distances& d) {
-        NearestLists<Distances> lists(groups, d, distances.symmetric(), listed_, control);
-        const auto list = [&](uint32_t p, absl::Span<const uint32_t> candidates) {
-          lists.List(p, candidates);
-        };
-        if constexpr (std::is_same_v<Distances, ClassDistances>) {
-          if (fabric != nullptr && places.has_endpoints() && places.count() > kAllPairs) {
-            FromCables(groups, d, places, *fabric, listed_, list);
-            lists_ = std::move(lists).lists();
-            return;
-          }
-        }
-        FromGroups(groups, list);
-        lists_ = std::move(lists).lists();
-      },
-      distances.form());
-}
-
-namespace {
-
-using DistancesPointer = std::shared_ptr<const PlaceDistances>;
 
 // Only forwarding tables may lead anywhere but along a shortest path.
 absl::StatusOr<DistancesPointer> LinkDistances(const MappingProblem& problem) {
@@ -204,6 +164,28 @@ SparseGraph GraphWith(const Pattern& pattern, bool directed, bool with_self) {
 
 }  // namespace
 
+NearPlaces::NearPlaces(const PlaceGroups& groups, const PlaceDistances& distances,
+                       const Places& places, const Fabric* fabric, const SearchControl& control)
+    : groups_(&groups) {
+  if (groups.exact) return;
+  listed_ = std::min<uint32_t>(kListed, distances.count());
+  std::visit(
+      [&]<class Distances>(const Distances& d) {
+        NearestLists<Distances> lists(groups, d, distances.symmetric(), listed_, control);
+        const auto list = [&](uint32_t p, absl::Span<const uint32_t> candidates) {
+          lists.List(p, candidates);
+        };
+        if (std::is_same_v<Distances, ClassDistances> && fabric != nullptr &&
+            places.has_endpoints() && places.count() > kAllPairs) {
+          FromCables(groups, places, *fabric, listed_, list);
+        } else {
+          FromGroups(groups, list);
+        }
+        lists_ = std::move(lists).lists();
+      },
+      distances.form());
+}
+
 bool HasSelfDistances(const PlaceDistances& distances) {
   for (uint32_t p = 0; p < distances.count(); ++p) {
     if (distances(PlaceIndex(p), PlaceIndex(p)) != 0) return true;
@@ -211,8 +193,8 @@ bool HasSelfDistances(const PlaceDistances& distances) {
   return false;
 }
 
-absl::StatusOr<std::shared_ptr<const SparseProblem>> MakeSparseProblem(
-    const MappingProblem& problem, const SearchControl& control) {
+absl::StatusOr<SparsePointer> MakeSparseProblem(const MappingProblem& problem,
+                                                const SearchControl& control) {
   auto made = std::make_shared<SparseProblem>();
   ASSIGN_OR_RETURN(made->distances, ObjectiveDistances(problem));
   made->has_self_distances = HasSelfDistances(*made->distances);
@@ -221,11 +203,11 @@ absl::StatusOr<std::shared_ptr<const SparseProblem>> MakeSparseProblem(
   for (uint32_t p = 0; p < problem.places->count(); ++p) {
     made->capacities.push_back(problem.places->capacity(PlaceIndex(p)));
   }
-  const bool on_fabric = problem.snapshot != nullptr && problem.places->has_endpoints();
-  const Fabric* const fabric = on_fabric ? problem.snapshot->fabric.get() : nullptr;
+  const Snapshot* const snapshot = problem.on_fabric() ? problem.snapshot.get() : nullptr;
+  const Fabric* const fabric = snapshot != nullptr ? snapshot->fabric.get() : nullptr;
   made->groups =
       MakePlaceGroups(*problem.places, *made->distances,
-                      on_fabric ? problem.snapshot->hierarchy.get() : nullptr, fabric, control);
+                      snapshot != nullptr ? snapshot->hierarchy.get() : nullptr, fabric, control);
   made->near = NearPlaces(made->groups, *made->distances, *problem.places, fabric, control);
   made->is_objective = problem.objective.congestion == 0 &&
                        (problem.objective.hop_bytes == 0 || problem.objective.qap_cost == 0 ||

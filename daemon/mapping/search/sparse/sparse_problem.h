@@ -24,10 +24,8 @@ namespace coppice {
 // Which places are near a place, the nearest first: where a search looks for a better seat for
 // somebody whose partner sits there (N_C^d of Schulz and Traeff, "Better process mapping and sparse
 // quadratic assignment", SEA 2017: "distance d in the communication graph", here: near the
-// partner).
-
-// Where groups say all, the ranges of the groups around a place; else a list of the nearest places
-// for each. Keeps a pointer to the groups.
+// partner). Where groups say all, the ranges of the groups around a place; else a list of the
+// nearest places for each. Keeps a pointer to the groups.
 class NearPlaces final {
  public:
   static constexpr uint32_t kListed = 64;
@@ -90,7 +88,7 @@ class NearPlaces final {
   std::vector<uint32_t> lists_;  // [place][listed_], the nearest first; empty: by groups
 };
 
-// Vertices are ranks, or clusters of ranks that move together (sparse_multilevel.h).
+// Vertices are ranks, or clusters of ranks that move together (sparse_search.h).
 struct SparseGraph {
   WeightedGraph links;          // weights: both directions together
   std::vector<double> out, in;  // [edge in a row]; empty unless directions count
@@ -119,13 +117,15 @@ struct SparseProblem {
   }
 };
 
+using SparsePointer = std::shared_ptr<const SparseProblem>;
+
 // The distances are those of the QAP cost, the links of the routes, or both weighed as the
 // objective weighs them (for no more than kMaxMixedPlaces places; beyond, the QAP cost's). An
 // objective that is congestion alone gets the links. Errors as PlaceDistances::RouteLengths.
 // O(pairs), and MakePlaceGroups; stopped, its groups are coarser.
 inline constexpr uint32_t kMaxMixedPlaces = 4096;
-absl::StatusOr<std::shared_ptr<const SparseProblem>> MakeSparseProblem(
-    const MappingProblem& problem, const SearchControl& control = SearchControl());
+absl::StatusOr<SparsePointer> MakeSparseProblem(const MappingProblem& problem,
+                                                const SearchControl& control = SearchControl());
 
 // Some D(a,a) is not 0, as in some QAP instances. O(places).
 bool HasSelfDistances(const PlaceDistances& distances);
@@ -134,8 +134,6 @@ bool HasSelfDistances(const PlaceDistances& distances);
 std::vector<uint32_t> PlacesOf(const Mapping& mapping);
 Mapping MappingOf(const std::vector<uint32_t>& places);
 
-// What a rank costs where it stands, and who stands where.
-//
 // What a seating costs, and what a change of it costs, counted from the neighbours of those who
 // move alone:
 //
@@ -248,11 +246,10 @@ double SwapDelta(const Cost& cost, const Seats& seats, uint32_t u, uint32_t w) {
   return MoveDelta(cost, seats, u, seats[w]) + SwapRest(cost, seats, u, w);
 }
 
-// Who sits where, both ways round, for vertices of size 1: changes in O(1), so that a search can
-// ask for the occupants of a place and for its free slots.
-
 inline constexpr uint32_t kNoRank = 0xffffffff;
 
+// Who sits where, both ways round, for vertices of size 1: changes in O(1), so that a search can
+// ask for the occupants of a place and for its free slots.
 class Occupants final {
  public:
   // No place has more vertices than its capacity.

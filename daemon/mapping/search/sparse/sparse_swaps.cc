@@ -1,14 +1,12 @@
-#include "daemon/mapping/search/sparse/sparse_swaps.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search/sparse/sparse_problem.h"
+#include "daemon/mapping/search/sparse/sparse_search.h"
 
 namespace coppice {
 namespace {
@@ -17,7 +15,7 @@ namespace {
 // themselves: one of the two always does.
 constexpr uint32_t kFewSlots = 8;
 constexpr uint32_t kAskedOccupants = 512;
-// Smaller changes, against the sizes of what is added up, are rounding.
+
 template <class Cost>
 class SwapSearch final {
  public:
@@ -31,12 +29,9 @@ class SwapSearch final {
         occupants_(problem.capacities, seats),
         seen_(problem.capacities.size(), 0),
         queued_(seats.size(), true),
-        queue_(seats.size()) {
-    std::iota(queue_.begin(), queue_.end(), 0);
+        queue_(Numbers(seats.size())) {
     Xoshiro random(options.seed);
-    for (auto i = static_cast<uint32_t>(queue_.size()); i > 1; --i) {
-      std::swap(queue_[i - 1], queue_[random.Below(i)]);
-    }
+    Shuffle(queue_, random);
     least_ = kCostRounding * CostOf(cost, seats);
   }
 
@@ -144,17 +139,6 @@ class SwapSearch final {
   std::vector<std::pair<double, size_t>> heaviest_;  // scratch
   double least_ = 0;
 };
-
-}  // namespace
-
-double SwapUntilLocalOptimum(const SparseProblem& problem, const SwapOptions& options,
-                             const SearchControl& control, Seats& seats) {
-  return VisitCost(*problem.distances, problem.graph, [&](const auto& cost) {
-    return SwapSearch(cost, problem, options, control, seats).Run(seats);
-  });
-}
-
-namespace {
 
 constexpr int kStages = 64;
 constexpr double kColdest = 0.02;    // of T0
@@ -287,6 +271,13 @@ class Annealing final {
 };
 
 }  // namespace
+
+double SwapUntilLocalOptimum(const SparseProblem& problem, const SwapOptions& options,
+                             const SearchControl& control, Seats& seats) {
+  return VisitCost(*problem.distances, problem.graph, [&](const auto& cost) {
+    return SwapSearch(cost, problem, options, control, seats).Run(seats);
+  });
+}
 
 double Anneal(const SparseProblem& problem, const SparseAnnealOptions& options,
               const SearchControl& control, Seats& seats) {
