@@ -194,7 +194,7 @@ void DropLostEdges(AggregationTree& tree) {
 }
 
 MessageBytes BytesOf(const CostProfile& profile, const TreeRecord& record) {
-  return BytesOfMessages(profile, record.spec.operation, record.spec.sizes);
+  return BytesOfMessages(profile, record.spec);
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #define COPPICE_DAEMON_TREE_CONTENDED_METRICS_H_
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -55,16 +54,15 @@ PacketBound BoundPackets(const CostProfile& profile, const AggregationTree& tree
 // exceeds `cutoff_us` may be less than it could be.
 Prediction EvaluateContendedMix(const CostProfile& profile, const AggregationTree& tree,
                                 absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
-                                Operation operation, absl::Span<const SizeShare> sizes,
-                                double cutoff_us);
+                                const CollectiveMix& mix, double cutoff_us);
 
 // At least so many microseconds in all, without following packets, but for rounding (1e-6 of it).
 double LeastContendedUs(const CostProfile& profile, const AggregationTree& tree,
                         absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
-                        Operation operation, absl::Span<const SizeShare> sizes);
+                        const CollectiveMix& mix);
 
 // Some size is of more than one packet.
-bool AnyIsLong(const CostProfile& profile, Operation operation, absl::Span<const SizeShare> sizes);
+bool AnyIsLong(const CostProfile& profile, const CollectiveMix& mix);
 
 // Communicators above this are judged without contention: following their packets would take longer
 // than the rest of a plan.
@@ -76,22 +74,20 @@ inline constexpr uint64_t kMaxPacketsJudged = 524288;
 
 // Whether long messages among so many ranks are judged packet by packet: a mix of very many long
 // sizes is not.
-bool FollowsPackets(const CostProfile& profile, Operation operation,
-                    absl::Span<const SizeShare> sizes, uint32_t ranks);
+bool FollowsPackets(const CostProfile& profile, const CollectiveMix& mix, uint32_t ranks);
 
 // False: even all packets of a tree of so many nodes on one link of `slowest_gbps` would add less
 // than a tenth of what one level of any tree takes by the closed form, which nobody would notice.
-bool QueuesMayMatter(const CostProfile& profile, Operation operation,
-                     absl::Span<const SizeShare> sizes, uint32_t nodes, double slowest_gbps);
+bool QueuesMayMatter(const CostProfile& profile, const CollectiveMix& mix, uint32_t nodes,
+                     double slowest_gbps);
 
 // Makes `predicted`, which EvaluateMix gave, what EvaluateContendedMix gives; leaves it where there
 // are too many ranks or packets or, if no size is long, no link is shared or queues may not matter.
 // A result that is not below `cutoff_us` may be less than it could be. Errors as FindRoutes.
 absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
                            const AggregationTree& tree, absl::Span<const EdgeCost> edges,
-                           Operation operation, absl::Span<const SizeShare> sizes,
-                           Prediction& predicted,
-                           double cutoff_us = std::numeric_limits<double>::infinity());
+                           const CollectiveMix& mix, Prediction& predicted,
+                           double cutoff_us = kNoCutoff);
 
 }  // namespace coppice
 

@@ -7,7 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/cost_profile.h"
-#include "daemon/tree/pipelining.h"
+#include "daemon/tree/tree_metrics.h"
 
 namespace coppice {
 double LeastKnown(double a, double b) {

@@ -102,18 +102,12 @@ void LinkUseCounter::Take(std::vector<ChannelUse>& uses) {
   crossed_.clear();
 }
 
-MessageBytes BytesOfMessages(const CostProfile& profile, Operation operation,
-                             absl::Span<const SizeShare> sizes) {
-  double weights = 0;
-  for (const SizeShare& share : sizes) weights += share.weight;
+MessageBytes BytesOfMessages(const CostProfile& profile, const CollectiveMix& mix) {
   MessageBytes mean;
-  for (const SizeShare& share : sizes) {
-    const double weight =
-        weights > 0 ? share.weight / weights : 1.0 / static_cast<double>(sizes.size());
-    const Payload payload = PayloadOf(operation, share.bytes);
+  ForEachPayload(mix, [&](const Payload& payload, double weight) {
     mean.up += weight * WireBytes(profile, payload.up_bytes);
     mean.down += weight * WireBytes(profile, payload.down_bytes);
-  }
+  });
   return mean;
 }
 

@@ -63,8 +63,7 @@ class LinkUseCounter final {
 struct MessageBytes {
   double up = 0, down = 0;
 };
-MessageBytes BytesOfMessages(const CostProfile& profile, Operation operation,
-                             absl::Span<const SizeShare> sizes);
+MessageBytes BytesOfMessages(const CostProfile& profile, const CollectiveMix& mix);
 
 // The channel that one collective keeps busy longest, given what others leave of it:
 //

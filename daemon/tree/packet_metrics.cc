@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "daemon/tree/contended_metrics.h"
-#include "daemon/tree/pipelining.h"
+#include "daemon/tree/tree_metrics.h"
 
 namespace coppice {
 namespace {
@@ -512,12 +512,11 @@ void AddPace(const Pipeline& pipeline, const Pipeline& rest, const PacketWalker&
 
 }  // namespace
 
-uint64_t PacketsToFollow(const CostProfile& profile, Operation operation,
-                         absl::Span<const SizeShare> sizes, size_t nodes) {
+uint64_t PacketsToFollow(const CostProfile& profile, const CollectiveMix& mix, size_t nodes) {
   const uint64_t most = MostFollowed(nodes);
   uint64_t packets = 0;
-  for (const SizeShare& share : sizes) {
-    const Pipeline pipeline = PipelineOf(profile, PayloadOf(operation, share.bytes));
+  for (const SizeShare& share : mix.sizes) {
+    const Pipeline pipeline = PipelineOf(profile, PayloadOf(mix.operation, share.bytes));
     packets += std::min(pipeline.more_up + 1, most) + std::min(pipeline.more_down + 1, most);
   }
   return nodes * packets;
@@ -526,7 +525,6 @@ uint64_t PacketsToFollow(const CostProfile& profile, Operation operation,
 Prediction EvaluatePackets(const CostProfile& profile, const AggregationTree& tree,
                            absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
                            const Payload& payload, double cutoff_us) {
-  constexpr double kNever = std::numeric_limits<double>::infinity();
   if (tree.parents.size() < 2) return {.total_us = profile.init_us};
   const uint32_t most = MostFollowed(tree.node_count());
   const Pipeline pipeline = PipelineOf(profile, payload);
@@ -534,7 +532,7 @@ Prediction EvaluatePackets(const CostProfile& profile, const AggregationTree& tr
   Stages stages;
   if (!rest.is_one_packet()) stages = LinkStages(profile, tree, edges, routes, rest.packet);
   PacketWalker walker(profile, tree, routes, payload, pipeline, most);
-  if (cutoff_us < kNever) {
+  if (cutoff_us < kNoCutoff) {
     walker.Expect(BoundPackets(profile, tree, routes, FirstPackets(payload, pipeline, most)));
   }
   const bool is_whole = walker.Run(cutoff_us - profile.init_us - rest.TotalUs(stages));
@@ -545,10 +543,10 @@ Prediction EvaluatePackets(const CostProfile& profile, const AggregationTree& tr
   if (rest.is_one_packet()) return prediction;
   if (is_whole) {
     PacketWalker first(profile, tree, routes, payload, pipeline, 1);
-    first.Run(kNever);
+    first.Run(kNoCutoff);
     AddPace(pipeline, rest, first, walker, stages);
   }
-  AddPackets(rest, stages, prediction);
+  rest.AddPackets(stages, prediction);
   return prediction;
 }
 

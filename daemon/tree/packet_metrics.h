@@ -35,8 +35,7 @@ inline constexpr uint64_t kMaxPacketsFollowedOfOne = 64;
 
 // How many packets EvaluatePackets() follows through a tree of so many nodes, both ways, for a mix
 // of sizes.
-uint64_t PacketsToFollow(const CostProfile& profile, Operation operation,
-                         absl::Span<const SizeShare> sizes, size_t nodes);
+uint64_t PacketsToFollow(const CostProfile& profile, const CollectiveMix& mix, size_t nodes);
 
 // Of one packet at least what Evaluate gives, but for rounding (EdgeCost is of floats: 1e-6 of it);
 // the same where no link is shared but at a parent's port. `edges` as EdgeCosts gives them,

@@ -203,8 +203,7 @@ absl::Status MeasureLinks(const Snapshot& snapshot, const CostProfile& profile,
   counter.Begin(snapshot);
   RETURN_IF_ERROR(counter.AddTree(plan.tree, plan.physical ? &*plan.physical : nullptr));
   counter.Take(plan.uses);
-  plan.busiest = FindBusiestLink(
-      snapshot, profile, BytesOfMessages(profile, request.operation, request.sizes), plan.uses);
+  plan.busiest = FindBusiestLink(snapshot, profile, BytesOfMessages(profile, request), plan.uses);
   return absl::OkStatus();
 }
 

@@ -6,8 +6,8 @@
 
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/even_routes.h"
-#include "daemon/tree/pipelining.h"
 #include "daemon/tree/tree.h"
+#include "daemon/tree/tree_metrics.h"
 
 namespace coppice {
 namespace {
@@ -22,30 +22,22 @@ struct PacketCost {
   double forward_us = 0;  // at the node that forwards, and through the slowest link
 };
 
-PacketCost MeanPacket(const CostProfile& profile, const TreeRequest& request, double gbps) {
+// Of a longer message the first packet; what follows it is the evaluation's to judge.
+PacketCost MeanPacket(const CostProfile& profile, const CollectiveMix& mix, double gbps) {
   PacketCost mean;
-  double total_weight = 0;
-  for (const SizeShare& share : request.sizes) total_weight += share.weight;
-  for (const SizeShare& share : request.sizes) {
-    const double weight = total_weight > 0 ? share.weight / total_weight
-                                           : 1.0 / static_cast<double>(request.sizes.size());
-    // Of a longer message the first packet; what follows it is the evaluation's to judge.
-    const uint64_t bytes =
-        profile.mtu_bytes > 0 ? std::min<uint64_t>(share.bytes, profile.mtu_bytes) : share.bytes;
-    const Payload payload = PayloadOf(request.operation, bytes);
-    const uint64_t both_bytes = payload.up_bytes + payload.down_bytes;
-    const NodeCost& nic = profile.nic;
-    const double match =
-        nic.match_us + static_cast<double>(payload.reduced_bytes) * nic.reduce_us_per_byte;
+  const NodeCost& nic = profile.nic;
+  ForEachPayload(mix, [&](const Payload& payload, double weight) {
+    const Payload packet = PipelineOf(profile, payload).packet;
+    const uint64_t both_bytes = packet.up_bytes + packet.down_bytes;
+    const double match = nic.MatchUs(packet.reduced_bytes);
     mean.head_us += weight * (match + nic.send_us);
-    mean.gap_us += weight * (std::max(match, WireUs(profile, payload.up_bytes, gbps)) +
-                             std::max(nic.send_us, WireUs(profile, payload.down_bytes, gbps)));
-    mean.forward_us +=
-        weight * (2 * nic.forward_us + static_cast<double>(both_bytes) * nic.forward_us_per_byte);
+    mean.gap_us += weight * (std::max(match, WireUs(profile, packet.up_bytes, gbps)) +
+                             std::max(nic.send_us, WireUs(profile, packet.down_bytes, gbps)));
+    mean.forward_us += weight * (nic.forward_us + nic.ForwardUs(both_bytes));
     if (!profile.forward_includes_serialisation) {
       mean.forward_us += weight * SerialisationUs(both_bytes, gbps);
     }
-  }
+  });
   return mean;
 }
 

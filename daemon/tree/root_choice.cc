@@ -15,7 +15,6 @@
 #include <tuple>
 
 #include "daemon/tree/even_routes.h"
-#include "daemon/tree/pipelining.h"
 #include "daemon/tree/tree_metrics.h"
 
 namespace coppice {
@@ -292,13 +291,11 @@ double RootBound::LeastUs(absl::Span<const uint32_t> ranks_at_hops, uint32_t ent
                           double port_gbps) const {
   const auto ranks = static_cast<uint32_t>(request_.members.size());
   const NodeCost& top = profile_.switch_;
-  const auto one_size = [&](uint64_t bytes) {
-    const Payload payload = PayloadOf(request_.operation, bytes);
+  const auto one_size = [&](const Payload& payload) {
     const Pipeline pipeline = PipelineOf(profile_, payload);
     const Payload& packet = pipeline.packet;
     const uint64_t last_down = pipeline.more_down > 0 ? 0 : packet.down_bytes;  // it may be short
-    const double match_us =
-        top.match_us + static_cast<double>(packet.reduced_bytes) * top.reduce_us_per_byte;
+    const double match_us = top.MatchUs(packet.reduced_bytes);
     // Of a long message all packets.
     const double match_all_us = static_cast<double>(pipeline.more_up + 1) * top.match_us +
                                 static_cast<double>(payload.reduced_bytes) * top.reduce_us_per_byte;
@@ -323,7 +320,7 @@ double RootBound::LeastUs(absl::Span<const uint32_t> ranks_at_hops, uint32_t ent
     }
     return Prediction{.total_us = profile_.init_us + aggregate_us + distribute_us};
   };
-  return MeanOver(request_.sizes, one_size).total_us;
+  return MeanOver(request_, one_size).total_us;
 }
 
 }  // namespace coppice

@@ -41,14 +41,13 @@ class TradeSearch {
         request_(request),
         places_(places),
         bounds_(bounds),
-        bytes_(BytesOfMessages(profile, request.operation, request.sizes)) {
+        bytes_(BytesOfMessages(profile, request)) {
     for (const SwitchCapacity& c : capacity) highest_ = std::max(highest_, c.degree_limit);
     const size_t members = request.members.size();
     // Following four packets takes about as long as all else that is found out of a rank.
-    const uint64_t packets =
-        FollowsPackets(profile, request.operation, request.sizes, static_cast<uint32_t>(members))
-            ? PacketsToFollow(profile, request.operation, request.sizes, members)
-            : 0;
+    const uint64_t packets = FollowsPackets(profile, request, static_cast<uint32_t>(members))
+                                 ? PacketsToFollow(profile, request, members)
+                                 : 0;
     const uint64_t affordable = std::max<uint64_t>(
         bounds.ranks / std::max<uint64_t>(members, packets / 4), TradeBounds::kMinTrees);
     left_ = std::min<uint64_t>(bounds.trees, affordable);
@@ -237,10 +236,8 @@ class TradeSearch {
     tree.tree = HangRanks(*snapshot_.fabric, request_.members, places_, *candidate.physical,
                           candidate.members, candidate.degrees, serving);
     if (!EdgeCosts(predicting_, profile_, tree.tree, path_, tree.edges).ok()) return kNoTrade;
-    tree.predicted =
-        EvaluateMix(profile_, tree.tree, tree.edges, request_.operation, request_.sizes);
-    if (!AddContention(predicting_, profile_, tree.tree, tree.edges, request_.operation,
-                       request_.sizes, tree.predicted)
+    tree.predicted = EvaluateMix(profile_, tree.tree, tree.edges, request_);
+    if (!AddContention(predicting_, profile_, tree.tree, tree.edges, request_, tree.predicted)
              .ok()) {
       return kNoTrade;
     }

@@ -54,6 +54,18 @@ struct CollectiveMix {
   friend bool operator==(const CollectiveMix&, const CollectiveMix&) = default;
 };
 
+// visit(payload, weight) for each size; the weights, equal where all are 0, are scaled to a sum
+// of 1.
+template <class Visit>
+void ForEachPayload(const CollectiveMix& mix, Visit visit) {
+  double total = 0;
+  for (const SizeShare& share : mix.sizes) total += share.weight;
+  for (const SizeShare& share : mix.sizes) {
+    visit(PayloadOf(mix.operation, share.bytes),
+          total > 0 ? share.weight / total : 1.0 / static_cast<double>(mix.sizes.size()));
+  }
+}
+
 enum class TreeType : uint8_t { kTypeI = 1, kTypeII = 2 };
 enum class TreeBuilder : uint8_t { kKary, kKnomial, kHierarchical, kMinimumCost, kPostal };
 

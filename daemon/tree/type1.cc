@@ -227,7 +227,7 @@ WidthInterval WidthCandidates(const CostProfile& profile, const TreeRequest& req
                               uint32_t nic_degree) {
   if (request.width) return {*request.width, *request.width, *request.width};
   const auto members = static_cast<uint32_t>(request.members.size());
-  const LevelCost level = BothWays(profile, TreeType::kTypeI, request.operation, request.sizes);
+  const LevelCost level = BothWays(profile, TreeType::kTypeI, request);
   return WidthsWithin(level, members, 2 * profile.width_tolerance_us,
                       std::min(nic_degree, members - 1));
 }
@@ -241,8 +241,7 @@ bool NeedsLadder(const CostProfile& profile, const TreeRequest& request) {
       std::any_of(request.sizes.begin(), request.sizes.end(),
                   [&](const SizeShare& share) { return share.bytes > profile.mtu_bytes; });
   return members <= kFewRanks || is_long ||
-         QueuesMayMatter(profile, request.operation, request.sizes, static_cast<uint32_t>(members),
-                         profile.port_gbps);
+         QueuesMayMatter(profile, request, static_cast<uint32_t>(members), profile.port_gbps);
 }
 
 }  // namespace
@@ -256,7 +255,7 @@ std::vector<uint32_t> WidthsToTry(const CostProfile& profile, const TreeRequest&
   }
   if (request.width || !NeedsLadder(profile, request)) return widths;
   const auto members = static_cast<uint32_t>(request.members.size());
-  const LevelCost level = BothWays(profile, TreeType::kTypeI, request.operation, request.sizes);
+  const LevelCost level = BothWays(profile, TreeType::kTypeI, request);
   const double most_us = 1.5 * LevelsUs(level, members, interval.best);
   for (const uint32_t width : {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64}) {
     if (width > std::min(nic_degree, members - 1)) break;

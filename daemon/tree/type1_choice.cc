@@ -69,8 +69,8 @@ class Type1Search {
         nic_degree_(request.nic_degree.value_or(profile.nic_degree)),
         widths_(WidthCandidates(profile, request, nic_degree_)),
         widths_to_try_(WidthsToTry(profile, request, nic_degree_)),
-        follows_packets_(FollowsPackets(profile, request.operation, request.sizes,
-                                        static_cast<uint32_t>(request.members.size()))) {
+        follows_packets_(
+            FollowsPackets(profile, request, static_cast<uint32_t>(request.members.size()))) {
     bound_.emplace(snapshot, profile, request, places);
     if (!places.all_on_switches || follows_packets_) return;
     if (request.builder == TreeBuilder::kHierarchical || request.builder == TreeBuilder::kPostal) {
@@ -292,8 +292,7 @@ class Type1Search {
       return candidates_[a].least_us < candidates_[b].least_us;
     });
     uint64_t left = kMaxPacketsJudged;
-    const uint64_t each =
-        PacketsToFollow(profile_, request_.operation, request_.sizes, request_.members.size());
+    const uint64_t each = PacketsToFollow(profile_, request_, request_.members.size());
     for (const size_t c : order) {
       if (best_ && (candidates_[c].least_us > least_us_ * kAlikeTimes || left < each)) break;
       left -= std::min(left, each);
@@ -326,7 +325,7 @@ class Type1Search {
       return false;
     }
     candidate.least_us = LeastContendedUs(profile_, routed->result.tree, routed->result.edges,
-                                          routed->routes, request_.operation, request_.sizes);
+                                          routed->routes, request_);
     return true;
   }
 
@@ -337,7 +336,7 @@ class Type1Search {
     Type1Result& result = routed.result;
     const double cutoff_us = least_us_ * kAlikeTimes;
     result.predicted = EvaluateContendedMix(profile_, result.tree, result.edges, routed.routes,
-                                            request_.operation, request_.sizes, cutoff_us);
+                                            request_, cutoff_us);
     candidate.least_us = std::max(candidate.least_us, result.predicted.total_us);
     const bool is_better = !best_ || result.predicted.total_us * kAlikeTimes < least_us_;
     const bool is_first = best_ && c < best_of_ && result.predicted.total_us <= cutoff_us;
@@ -396,8 +395,8 @@ class Type1Search {
 
   // A tree whose edges have routes.
   void AddContentionTo(Type1Result& result) {
-    const absl::Status status = AddContention(snapshot_, profile_, result.tree, result.edges,
-                                              request_.operation, request_.sizes, result.predicted);
+    const absl::Status status =
+        AddContention(snapshot_, profile_, result.tree, result.edges, request_, result.predicted);
     if (!status.ok()) route_error_ = status;
   }
 
@@ -411,8 +410,7 @@ class Type1Search {
     Type1Result result;
     ASSIGN_OR_RETURN(result.tree, Build(candidate));
     RETURN_IF_ERROR(EdgeCosts(snapshot_, profile_, result.tree, path_, result.edges));
-    result.predicted =
-        EvaluateMix(profile_, result.tree, result.edges, request_.operation, request_.sizes);
+    result.predicted = EvaluateMix(profile_, result.tree, result.edges, request_);
     return result;
   }
 

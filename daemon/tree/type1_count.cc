@@ -222,8 +222,7 @@ Type1Count::Type1Count(const Snapshot& snapshot, const CostProfile& profile,
   for (const SizeShare& share : request.sizes) {
     const Pipeline pipeline = PipelineOf(profile, PayloadOf(request.operation, share.bytes));
     const Payload& payload = pipeline.packet;
-    const double match_us =
-        nic.match_us + static_cast<double>(payload.reduced_bytes) * nic.reduce_us_per_byte;
+    const double match_us = nic.MatchUs(payload.reduced_bytes);
     sizes_.push_back({.weight = total_weight > 0 ? share.weight / total_weight
                                                  : 1.0 / static_cast<double>(request.sizes.size()),
                       .pipeline = pipeline,
@@ -285,8 +284,7 @@ bool Type1Count::FindRates(const Snapshot& snapshot) {
 Type1Count::Phase Type1Count::PhaseOf(uint64_t bytes, double node_us, double send_us) const {
   const NodeCost& nic = profile_.nic;
   const auto wire = [&](double gbps) { return WireUs(profile_, bytes, static_cast<float>(gbps)); };
-  const double forward =
-      send_us + nic.forward_us + static_cast<double>(bytes) * nic.forward_us_per_byte;
+  const double forward = send_us + nic.ForwardUs(bytes);
   // Where packets of one bundle follow each other faster, a later arrival may pay off: the first
   // packet has no spacing. A bound takes the shorter one for all.
   const bool one_spacing = bundles_are_shared_ && !is_exact_;

@@ -28,8 +28,8 @@
 
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/cost_profile.h"
-#include "daemon/tree/pipelining.h"
 #include "daemon/tree/tree.h"
+#include "daemon/tree/tree_metrics.h"
 #include "daemon/tree/tree_plan.h"
 #include "daemon/tree/tree_spec.h"
 

@@ -1,7 +1,6 @@
 #include "daemon/tree/type1_postal.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -282,7 +281,6 @@ std::vector<int32_t> PostalParents(const PostalGroups& groups, size_t near, uint
   return parents;
 }
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kClearlyBetter = 1 - 1e-9;
 
 // Most children tried where messages are pipelined: then the busiest rank's children count once
@@ -290,7 +288,7 @@ constexpr double kClearlyBetter = 1 - 1e-9;
 constexpr uint32_t kPipelinedDegrees[] = {2, 3, 4, 6, 8, 12, 16, 24};
 
 struct Tried {
-  double us = kInfinity;
+  double us = kNoCutoff;
   std::vector<int32_t> parents;
 };
 
@@ -321,7 +319,7 @@ void TryLevels(const PostalGroups& groups, uint32_t degree, TimeOfParents time_o
     const bool is_new = std::none_of(tried.begin(), tried.end(),
                                      [&](const Tried& other) { return other.parents == parents; });
     if (!is_new && !is_small) continue;  // a small one is improved with more children than before
-    double us = time_of(parents, tried.empty() || is_small ? kInfinity : tried[best].us);
+    double us = time_of(parents, tried.empty() || is_small ? kNoCutoff : tried[best].us);
     if (is_small) us = ImprovePostal(groups, degree, time_of, us, parents);
     tried.push_back({us, std::move(parents)});
     if (us < tried[best].us * kClearlyBetter) best = tried.size() - 1;
@@ -354,7 +352,7 @@ absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
     HangOnRoot(tree);
     tree.width = 2;
     RETURN_IF_ERROR(CheckNicDegree(tree, nic_degree));
-    const double us = time_of(tree.parents, kInfinity);
+    const double us = time_of(tree.parents, kNoCutoff);
     return std::vector<PostalTree>{{std::move(tree), us}};
   }
   if (nic_degree < 2) {
@@ -393,39 +391,32 @@ PostalJudge::PostalJudge(const Snapshot& snapshot, const CostProfile& profile,
       tree_(std::move(tree)) {
   if (bound_ != nullptr || tree_.rank_count > kMaxRanksSearched) return;
   pairs_.resize(size_t{tree_.rank_count} * tree_.rank_count);
-  is_known_.resize(pairs_.size());
 }
 
 double PostalJudge::Of(absl::Span<const int32_t> parents, double cutoff_us) {
   if (bound_ != nullptr) return bound_->Of(parents, cutoff_us);
   tree_.parents.assign(parents.begin(), parents.end());
-  if (!(pairs_.empty() ? FindEdges() : FindEdgesOfPairs())) {
-    return std::numeric_limits<double>::infinity();
-  }
-  return EvaluateMix(profile_, tree_, edges_, request_.operation, request_.sizes).total_us;
+  if (!FindEdges().ok()) return kNoCutoff;
+  return EvaluateMix(profile_, tree_, edges_, request_).total_us;
 }
 
-// Both are false if an edge has no route.
-
-bool PostalJudge::FindEdges() { return EdgeCosts(snapshot_, profile_, tree_, path_, edges_).ok(); }
-
-bool PostalJudge::FindEdgesOfPairs() {
-  edges_.assign(tree_.rank_count, EdgeCost{});
+absl::Status PostalJudge::FindEdges() {
+  if (pairs_.empty()) return EdgeCosts(snapshot_, profile_, tree_, path_, edges_);
+  edges_.resize(tree_.rank_count);
   for (uint32_t rank = 0; rank < tree_.rank_count; ++rank) {
     const int32_t parent = tree_.parents[rank];
     if (parent == AggregationTree::kNoParent) continue;
-    const size_t pair = size_t{rank} * tree_.rank_count + static_cast<size_t>(parent);
-    if (!is_known_[pair]) {
-      if (!WalkEdge(snapshot_, profile_, tree_.vertices[rank], tree_.vertices[parent], path_,
-                    pairs_[pair])
-               .ok()) {
-        return false;
-      }
-      is_known_[pair] = true;
+    std::optional<EdgeCost>& pair =
+        pairs_[size_t{rank} * tree_.rank_count + static_cast<size_t>(parent)];
+    if (!pair) {
+      EdgeCost edge;
+      RETURN_IF_ERROR(
+          WalkEdge(snapshot_, profile_, tree_.vertices[rank], tree_.vertices[parent], path_, edge));
+      pair = edge;
     }
-    edges_[rank] = pairs_[pair];
+    edges_[rank] = *pair;
   }
-  return true;
+  return absl::OkStatus();
 }
 
 }  // namespace coppice

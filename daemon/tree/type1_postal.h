@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -67,8 +68,7 @@ class PostalJudge {
   double Of(absl::Span<const int32_t> parents, double cutoff_us);
 
  private:
-  bool FindEdges();
-  bool FindEdgesOfPairs();
+  absl::Status FindEdges();  // of tree_; NOT_FOUND as WalkEdge
 
   const Snapshot& snapshot_;
   const CostProfile& profile_;
@@ -76,10 +76,8 @@ class PostalJudge {
   Type1Bound* const bound_;  // null unless exact
   AggregationTree tree_;
   std::vector<ChannelIndex> path_;
-  std::vector<EdgeCost> edges_;  // of tree_
-  // Of few ranks: [child * P + parent], once known.
-  std::vector<EdgeCost> pairs_;
-  std::vector<bool> is_known_;
+  std::vector<EdgeCost> edges_;                 // of tree_
+  std::vector<std::optional<EdgeCost>> pairs_;  // of few ranks: [child * P + parent], once known
 };
 
 }  // namespace coppice

@@ -78,8 +78,7 @@ class Type2Search {
     physical.vertices = {physical.root};
     physical.parents = {-1};
     physical.up = {kNoChannel};
-    tree.predicted =
-        EvaluateMix(profile_, tree.tree, tree.edges, request_.operation, request_.sizes);
+    tree.predicted = EvaluateMix(profile_, tree.tree, tree.edges, request_);
     result_.best = std::move(tree);
   }
 
@@ -400,16 +399,14 @@ class Type2Search {
   // Exact unless it is not below the cutoff.
   absl::Status Predict(TimedTree& offer, double cutoff_us) {
     RETURN_IF_ERROR(EdgeCosts(predicting_, profile_, offer.tree, path_, offer.edges));
-    offer.predicted =
-        EvaluateMix(profile_, offer.tree, offer.edges, request_.operation, request_.sizes);
-    const bool is_long = AnyIsLong(profile_, request_.operation, request_.sizes);
+    offer.predicted = EvaluateMix(profile_, offer.tree, offer.edges, request_);
+    const bool is_long = AnyIsLong(profile_, request_);
     if (!is_long && offer.predicted.total_us >= cutoff_us) return absl::OkStatus();
     if (is_long) {
-      packets_followed_ +=
-          PacketsToFollow(profile_, request_.operation, request_.sizes, request_.members.size());
+      packets_followed_ += PacketsToFollow(profile_, request_, request_.members.size());
     }
-    return AddContention(predicting_, profile_, offer.tree, offer.edges, request_.operation,
-                         request_.sizes, offer.predicted, cutoff_us);
+    return AddContention(predicting_, profile_, offer.tree, offer.edges, request_, offer.predicted,
+                         cutoff_us);
   }
 
   // The fewest serving switches of this physical tree if entries were free wherever there are any.

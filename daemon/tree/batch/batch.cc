@@ -386,9 +386,9 @@ absl::StatusOr<TreePlan> PlanOfBatchTree(const Snapshot& snapshot, const CostPro
   plan.physical = std::move(ranks.physical);
   const Snapshot predicting = ForPrediction(snapshot, profile);
   ASSIGN_OR_RETURN(plan.edges, EdgeCosts(predicting, profile, plan.tree));
-  plan.predicted = EvaluateMix(profile, plan.tree, plan.edges, request.operation, request.sizes);
-  RETURN_IF_ERROR(AddContention(predicting, profile, plan.tree, plan.edges, request.operation,
-                                request.sizes, plan.predicted));
+  plan.predicted = EvaluateMix(profile, plan.tree, plan.edges, request);
+  RETURN_IF_ERROR(
+      AddContention(predicting, profile, plan.tree, plan.edges, request, plan.predicted));
   plan.height = Height(plan.tree);
   plan.radius = Radius(plan.tree, plan.edges);
   plan.reason = absl::StrCat(

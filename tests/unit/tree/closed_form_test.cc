@@ -6,7 +6,6 @@
 #include <cmath>
 #include <vector>
 
-#include "daemon/tree/pipelining.h"
 #include "daemon/tree/tree_metrics.h"
 #include "gtest/gtest.h"
 

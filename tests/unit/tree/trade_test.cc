@@ -126,7 +126,7 @@ Case RandomCase(std::mt19937_64& random) {
 double BusiestUs(const Case& c, const AggregationTree& tree, const PhysicalTree* physical) {
   const Fabric& fabric = *c.snapshot.fabric;
   std::map<uint32_t, double> bytes;
-  const MessageBytes message = BytesOfMessages(c.profile, c.request.operation, c.request.sizes);
+  const MessageBytes message = BytesOfMessages(c.profile, c.request);
   for (uint32_t node = 0; node < tree.node_count(); ++node) {
     if (tree.parents[node] < 0) continue;
     const VertexIndex child = tree.vertices[node], parent = tree.vertices[tree.parents[node]];
@@ -170,11 +170,8 @@ class Exhaustive {
     const Snapshot predicting = ForPrediction(c_.snapshot, c_.profile);
     const auto edges = EdgeCosts(predicting, c_.profile, tree);
     ASSERT_TRUE(edges.ok());
-    Prediction predicted =
-        EvaluateMix(c_.profile, tree, *edges, c_.request.operation, c_.request.sizes);
-    EXPECT_TRUE(AddContention(predicting, c_.profile, tree, *edges, c_.request.operation,
-                              c_.request.sizes, predicted)
-                    .ok());
+    Prediction predicted = EvaluateMix(c_.profile, tree, *edges, c_.request);
+    EXPECT_TRUE(AddContention(predicting, c_.profile, tree, *edges, c_.request, predicted).ok());
     front_.Offer(
         {predicted.total_us, tree.serving_switch_count(), BusiestUs(c_, tree, physical), 0}, 0);
   }

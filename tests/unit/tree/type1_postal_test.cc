@@ -59,7 +59,7 @@ double TimeOf(const Snapshot& snapshot, const CostProfile& profile, const TreeRe
               const AggregationTree& tree) {
   const auto edges = EdgeCosts(snapshot, profile, tree);
   EXPECT_TRUE(edges.ok()) << edges.status();
-  return EvaluateMix(profile, tree, *edges, request.operation, request.sizes).total_us;
+  return EvaluateMix(profile, tree, *edges, request).total_us;
 }
 
 TEST(PostalSlots, AreTakenAsFromAHeap) {
@@ -237,9 +237,7 @@ class Exhaustive {
         return;
       }
     }
-    least_us_ =
-        std::min(least_us_,
-                 EvaluateMix(profile_, tree_, edges_, request_.operation, request_.sizes).total_us);
+    least_us_ = std::min(least_us_, EvaluateMix(profile_, tree_, edges_, request_).total_us);
   }
 
   const CostProfile& profile_;
