@@ -140,7 +140,7 @@ void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
     std::vector<uint32_t> senders = SendersOver(state, state.loads().MostLoaded());
     if (senders.size() > kMaxTried) senders.resize(kMaxTried);
     for (const uint32_t c : senders) {
-      moved = MoveOff(shapes.shapes[shapes.shape_of[c]], c, reach, state, offers);
+      moved = MoveOff(shapes.of(c), c, reach, state, offers);
       if (moved || offers.exhausted()) break;
     }
   }
@@ -172,16 +172,6 @@ namespace {
 constexpr size_t kRootsPerDistance = 3;
 constexpr uint32_t kMaxInVain = 64;       // attempts in a row before entries are spent
 constexpr uint32_t kMaxRoundsInVain = 6;  // in a row without a lower greatest load
-
-// The greatest load of the links that the tree sends over; `is_counted`: it has its own packets.
-uint32_t PeakOf(const BatchTree& tree, const LinkLoads& loads, bool is_counted) {
-  uint32_t peak = 0;
-  for (size_t v = 1; v < tree.packets.size(); ++v) {
-    if (tree.packets[v] == 0) continue;
-    peak = std::max(peak, loads.on(tree.physical.up[v]) + (is_counted ? 0 : tree.packets[v]));
-  }
-  return peak;
-}
 
 class Unloader {
  public:
@@ -215,7 +205,7 @@ class Unloader {
     BatchOffer offer;
   };
 
-  const BatchShape& ShapeOf(uint32_t c) const { return shapes_.shapes[shapes_.shape_of[c]]; }
+  const BatchShape& ShapeOf(uint32_t c) const { return shapes_.of(c); }
   bool IsPlanned(uint32_t c) const {
     return state_.tree(c).has_value() && !state_.tree(c)->serving.empty();
   }
@@ -267,14 +257,13 @@ class Unloader {
     for (uint32_t c = 0; c < state_.size(); ++c) {
       if (!IsPlanned(c)) continue;
       const BatchTree& tree = *state_.tree(c);
-      uint32_t links = 0, packets = 0;
-      for (size_t v = 1; v < tree.packets.size(); ++v) {
-        if (tree.packets[v] == 0) continue;
-        if (state_.loads().on(tree.physical.up[v]) != state_.loads().most()) continue;
+      uint32_t links = 0, most = 0;
+      tree.ForEachLink([&](uint32_t, ChannelIndex up, uint32_t packets) {
+        if (state_.loads().on(up) != state_.loads().most()) return;
         ++links;
-        packets = std::max(packets, tree.packets[v]);
-      }
-      if (links > 0) found.emplace_back(packets, UINT32_MAX - links, c);
+        most = std::max(most, packets);
+      });
+      if (links > 0) found.emplace_back(most, UINT32_MAX - links, c);
     }
     std::sort(found.begin(), found.end());
     std::vector<uint32_t> order;

@@ -52,16 +52,6 @@ std::optional<BatchTree> FirstThatWorks(const BatchShape& shape, const BatchStat
   return std::nullopt;
 }
 
-BatchTotals TotalsOf(const BatchState& state) {
-  BatchTotals totals;
-  totals.admitted = state.placed();
-  totals.failures = static_cast<uint32_t>(state.size()) - state.placed();
-  totals.entries = state.entries();
-  totals.most_packets = state.loads().most();
-  totals.most_loaded = state.loads().MostLoaded();
-  return totals;
-}
-
 }  // namespace
 
 void PlaceOneByOne(const Snapshot& snapshot, const BatchShapes& shapes, BaselineMethod method,
@@ -69,11 +59,8 @@ void PlaceOneByOne(const Snapshot& snapshot, const BatchShapes& shapes, Baseline
   BatchTreeBuilder builder(snapshot, state.free_entries(), state.loads());
   for (uint32_t c = 0; c < state.size(); ++c) {
     if (!shapes.trouble[c].empty()) continue;
-    if (shapes.shape_of[c] == BatchShapes::kNone) {
-      state.Replace(c, BatchTree{});
-      continue;
-    }
-    auto tree = FirstThatWorks(shapes.shapes[shapes.shape_of[c]], state, method, builder);
+    auto tree = shapes.IsPlannable(c) ? FirstThatWorks(shapes.of(c), state, method, builder)
+                                      : BatchTree{};  // one rank
     if (tree) state.Replace(c, std::move(tree));
   }
 }
@@ -85,7 +72,7 @@ absl::StatusOr<BatchTotals> PlanOneByOne(const Snapshot& snapshot,
   ASSIGN_OR_RETURN(const BatchShapes shapes, FindBatchShapes(snapshot, capacity, communicators));
   BatchState state(snapshot, capacity, communicators.size(), options.packets_at_full_load);
   PlaceOneByOne(snapshot, shapes, method, state);
-  return TotalsOf(state);
+  return state.Totals();
 }
 
 absl::StatusOr<BatchBounds> BoundBatch(const Snapshot& snapshot,
@@ -103,14 +90,14 @@ absl::StatusOr<BatchBounds> BoundBatch(const Snapshot& snapshot,
   std::vector<uint64_t> counts;
   std::vector<uint32_t> planned;
   for (uint32_t c = 0; c < communicators.size(); ++c) {
-    const uint32_t s = shapes.shape_of[c];
     if (!shapes.trouble[c].empty()) ++bounds.failures;
-    if (!shapes.trouble[c].empty() || s == BatchShapes::kNone) continue;
-    counts.push_back(shapes.shapes[s].fewest);
+    if (!shapes.IsPlannable(c)) continue;
+    const std::optional<uint32_t>& least = alone[shapes.shape_of[c]];
+    counts.push_back(shapes.of(c).fewest);
     planned.push_back(c);
     bounds.counting += counts.back();
-    bounds.alone += alone[s].value_or(shapes.shapes[s].fewest);
-    bounds.no_nearest_root += alone[s] ? 0 : 1;
+    bounds.alone += least.value_or(shapes.of(c).fewest);
+    bounds.no_nearest_root += least ? 0 : 1;
   }
   bounds.most_packets = LeastMostPackets(shapes, planned, bounds.counting + bounds.counting / 20);
   uint64_t entries = 0;

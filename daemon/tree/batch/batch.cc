@@ -20,7 +20,6 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/batch/balance.h"
 #include "daemon/tree/batch/baseline.h"
-#include "daemon/tree/batch/exact.h"
 #include "daemon/tree/batch/repair.h"
 #include "daemon/tree/batch/state.h"
 #include "daemon/tree/batch/tree_builder.h"
@@ -41,7 +40,7 @@ std::vector<uint32_t> HardestFirst(const BatchShapes& shapes) {
   std::iota(order.begin(), order.end(), 0U);
   const auto key = [&](uint32_t c) {
     if (shapes.shape_of[c] == BatchShapes::kNone) return std::make_tuple(0U, size_t{0}, 0U);
-    const BatchShape& shape = shapes.shapes[shapes.shape_of[c]];
+    const BatchShape& shape = shapes.of(c);
     return std::make_tuple(UINT32_MAX - shape.fewest, shape.nearest.size(),
                            UINT32_MAX - shape.ranks);
   };
@@ -64,11 +63,11 @@ void PlaceAll(const BatchShapes& shapes, RootReach reach, const BatchProgress& p
   for (const uint32_t c : HardestFirst(shapes)) {
     if (progress) progress(BatchPhase::kPlanning, ++done, static_cast<uint32_t>(state.size()));
     if (!shapes.trouble[c].empty()) continue;
-    if (shapes.shape_of[c] == BatchShapes::kNone) {
+    if (!shapes.IsPlannable(c)) {
       state.Replace(c, BatchTree{});  // one rank
       continue;
     }
-    const BatchShape& shape = shapes.shapes[shapes.shape_of[c]];
+    const BatchShape& shape = shapes.of(c);
     std::optional<BatchOffer> offer = reach == RootReach::kAny
                                           ? offers.Any(shape, kRootsCompared)
                                           : offers.Nearest(shape, kRootsCompared);
@@ -100,19 +99,13 @@ BatchPlan MakePlan(const Fabric& fabric, absl::Span<const SwitchCapacity> capaci
                    const BatchShapes& shapes, BatchState& state) {
   BatchPlan plan;
   plan.communicators.resize(state.size());
-  BatchTotals& totals = plan.totals;
-  totals.admitted = state.placed();
-  totals.failures = static_cast<uint32_t>(state.size()) - state.placed();
-  totals.entries = state.entries();
-  totals.farther_roots = state.farther();
-  totals.most_packets = state.loads().most();
-  totals.most_loaded = state.loads().MostLoaded();
+  plan.totals = state.Totals();
   for (uint32_t c = 0; c < state.size(); ++c) {
     if (state.tree(c)) continue;
     CommunicatorResult& result = plan.communicators[c];
     result.why_not = shapes.trouble[c];
     if (!result.why_not.empty()) continue;
-    Explain(fabric, capacity, state, shapes.shapes[shapes.shape_of[c]], result);
+    Explain(fabric, capacity, state, shapes.of(c), result);
   }
   std::vector<std::optional<BatchTree>> trees = state.TakeTrees();
   for (size_t c = 0; c < trees.size(); ++c) plan.communicators[c].tree = std::move(trees[c]);
@@ -179,9 +172,7 @@ class Attempt {
   void Place(const BatchProgress& progress, ImprovementReport& report) {
     PlaceAll(shapes_, options_.reach, progress, offers_, state_);
     report.Begin(offers_);
-    BatchRepair repair(shapes_, options_.reach, state_, offers_);
-    repair.AdmitMore();
-    repair.Trade();
+    AdmitMore(shapes_, options_.reach, state_, offers_);
   }
 
   // As if each were the last to come.
@@ -192,7 +183,7 @@ class Attempt {
 
   void Improve(RootReach reach, ImprovementReport& report) {
     report.Begin(offers_);
-    BatchRepair(shapes_, reach, state_, offers_).SaveEntries();
+    SaveEntries(shapes_, reach, state_, offers_);
     SearchSmallBatch(snapshot_, shapes_, reach, state_);
     BalanceLinks(shapes_, reach, state_, offers_);
   }
@@ -219,7 +210,7 @@ uint64_t FewestEntries(const BatchShapes& shapes, const BatchState& state) {
   uint64_t entries = 0;
   for (uint32_t c = 0; c < state.size(); ++c) {
     if (state.tree(c) && shapes.shape_of[c] != BatchShapes::kNone) {
-      entries += shapes.shapes[shapes.shape_of[c]].fewest;
+      entries += shapes.of(c).fewest;
     }
   }
   return entries;

@@ -6,8 +6,6 @@
 //                          what is spent and the least of the rest cannot beat the best plan known
 //
 // A serving set may be larger than the least one: it may be all that full switches leave.
-#include "daemon/tree/batch/exact.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -15,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/tree/batch/repair.h"
 #include "daemon/tree/batch/tree_builder.h"
 #include "daemon/tree/root_choice.h"
 
@@ -300,8 +299,7 @@ class AssignmentSearch {
 std::vector<uint32_t> Plannable(const BatchShapes& shapes) {
   std::vector<uint32_t> plannable;
   for (uint32_t c = 0; c < shapes.shape_of.size(); ++c) {
-    if (shapes.shape_of[c] == BatchShapes::kNone || !shapes.trouble[c].empty()) continue;
-    plannable.push_back(c);
+    if (shapes.IsPlannable(c)) plannable.push_back(c);
   }
   return plannable;
 }
@@ -311,7 +309,7 @@ bool IsBest(const BatchShapes& shapes, const BatchState& state, RootReach reach)
   uint64_t least = 0;
   for (const uint32_t c : Plannable(shapes)) {
     if (!state.tree(c)) return false;
-    least += shapes.shapes[shapes.shape_of[c]].fewest;
+    least += shapes.of(c).fewest;
   }
   return state.entries() == least && (reach == RootReach::kAny || state.farther() == 0);
 }

@@ -124,11 +124,9 @@ uint64_t PathSpreader::PriceAt(uint32_t load) const {
 
 uint64_t PathSpreader::PriceOf(const BatchTree& tree) const {
   uint64_t price = 0;
-  for (size_t v = 1; v < tree.packets.size(); ++v) {
-    if (tree.packets[v] == 0) continue;
-    const uint32_t load = loads_.on(tree.physical.up[v]);
-    for (uint32_t i = 0; i < tree.packets[v]; ++i) price += PriceAt(load + i);
-  }
+  tree.ForEachLink([&](uint32_t, ChannelIndex up, uint32_t packets) {
+    for (uint32_t i = 0; i < packets; ++i) price += PriceAt(loads_.on(up) + i);
+  });
   return price;
 }
 
@@ -363,7 +361,7 @@ bool TreeRerouter::Reroute(uint32_t communicator) {
   const uint32_t most = state_.loads().most();
   state_.Replace(communicator, std::nullopt);
   Search search{communicator,
-                shapes_.shapes[shapes_.shape_of[communicator]],
+                shapes_.of(communicator),
                 old,
                 most,
                 spreader_.PriceOf(old),
@@ -385,10 +383,7 @@ void TreeRerouter::Consider(std::optional<BatchTree> tree, uint32_t extra_hops,
   if (!tree || tree->serving.size() > search.old.serving.size()) return;
   const uint64_t price = spreader_.PriceOf(*tree);
   if (price >= search.price) return;
-  for (size_t v = 1; v < tree->packets.size(); ++v) {
-    if (tree->packets[v] == 0) continue;
-    if (state_.loads().on(tree->physical.up[v]) + tree->packets[v] > search.most) return;
-  }
+  if (PeakOf(*tree, state_.loads(), /*is_counted=*/false) > search.most) return;
   tree->extra_hops = extra_hops;
   search.price = price;
   search.best = std::move(tree);
@@ -398,12 +393,11 @@ void TreeRerouter::Consider(std::optional<BatchTree> tree, uint32_t extra_hops,
 void TreeRerouter::TryHotSender(Search& search) {
   const BatchTree& old = search.old;
   found_.clear();
-  for (size_t v = 1; v < old.packets.size(); ++v) {
-    if (old.packets[v] == 0) continue;
+  old.ForEachLink([&](uint32_t v, ChannelIndex up, uint32_t packets) {
     const SwitchIndex sender = old.physical.switches[v];
-    const uint32_t load = state_.loads().on(old.physical.up[v]) + old.packets[v];
+    const uint32_t load = state_.loads().on(up) + packets;
     if (load + 1 >= search.most && state_.degrees()[sender.value()] > 0) found_.push_back(sender);
-  }
+  });
   if (found_.empty()) return;
   const SwitchIndex sender = found_[Turn(found_.size())];
   const SwitchIndex root = old.physical.root();
@@ -448,7 +442,7 @@ size_t TreeRerouter::Turn(size_t of) {
 
 std::optional<BatchTree> TreeRerouter::Spread(uint32_t communicator, const BatchTree& like) {
   SetServers(like);
-  return Build(shapes_.shapes[shapes_.shape_of[communicator]], like.physical.root());
+  return Build(shapes_.of(communicator), like.physical.root());
 }
 
 std::optional<BatchTree> TreeRerouter::Build(const BatchShape& shape, SwitchIndex root) {

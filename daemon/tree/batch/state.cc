@@ -200,7 +200,6 @@ LinkLoads::LinkLoads(const Snapshot& snapshot, uint32_t packets_at_full_load)
     if (!fabric.IsSwitch(link.a) || !fabric.IsSwitch(link.b)) continue;
     const double u = std::clamp<double>(snapshot.utilisation(ChannelIndex(c)), 0, 1);
     measured_[c] = static_cast<uint32_t>(std::lround(u * packets_at_full_load));
-    squares_ += uint64_t{measured_[c]} * measured_[c];
   }
   loads_ = measured_;
 }
@@ -209,8 +208,6 @@ void LinkLoads::Move(ChannelIndex c, uint32_t to) {
   uint32_t& load = loads_[c.value()];
   if (to >= channels_at_.size()) channels_at_.resize(size_t{to} + 1, 0);
   if (IsUsed(c.value())) --channels_at_[load];
-  squares_ += uint64_t{to} * to;
-  squares_ -= uint64_t{load} * load;
   load = to;
   if (IsUsed(c.value())) {
     ++channels_at_[to];
@@ -219,26 +216,14 @@ void LinkLoads::Move(ChannelIndex c, uint32_t to) {
   while (most_ > 0 && channels_at_[most_] == 0) --most_;
 }
 
-void LinkLoads::Add(const BatchTree& tree) {
+void LinkLoads::Count(const BatchTree& tree, int times) {
   const SwitchTree& physical = tree.physical;
-  for (size_t v = 1; v < physical.switches.size(); ++v) {
-    if (tree.packets[v] == 0) continue;
-    Move(physical.up[v], on(physical.up[v]) + tree.packets[v]);
-    through_[physical.switches[v].value()] += tree.packets[v];
-    through_[physical.switches[static_cast<size_t>(physical.parents[v])].value()] +=
-        tree.packets[v];
-  }
-}
-
-void LinkLoads::Remove(const BatchTree& tree) {
-  const SwitchTree& physical = tree.physical;
-  for (size_t v = 1; v < physical.switches.size(); ++v) {
-    if (tree.packets[v] == 0) continue;
-    Move(physical.up[v], on(physical.up[v]) - tree.packets[v]);
-    through_[physical.switches[v].value()] -= tree.packets[v];
-    through_[physical.switches[static_cast<size_t>(physical.parents[v])].value()] -=
-        tree.packets[v];
-  }
+  tree.ForEachLink([&](uint32_t v, ChannelIndex up, uint32_t packets) {
+    const int64_t more = int64_t{times} * packets;
+    Move(up, static_cast<uint32_t>(on(up) + more));
+    through_[physical.switches[v].value()] += more;
+    through_[physical.switches[static_cast<size_t>(physical.parents[v])].value()] += more;
+  });
 }
 
 ChannelIndex LinkLoads::MostLoaded() const {
@@ -247,6 +232,14 @@ ChannelIndex LinkLoads::MostLoaded() const {
     if (loads_[c] == most_ && IsUsed(c)) return ChannelIndex(c);
   }
   return kNoChannel;
+}
+
+uint32_t PeakOf(const BatchTree& tree, const LinkLoads& loads, bool is_counted) {
+  uint32_t peak = 0;
+  tree.ForEachLink([&](uint32_t, ChannelIndex up, uint32_t packets) {
+    peak = std::max(peak, loads.on(up) + (is_counted ? 0 : packets));
+  });
+  return peak;
 }
 
 BatchState::BatchState(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity,
@@ -267,32 +260,33 @@ void BatchState::Take(SwitchIndex s, int32_t entries) {
   degrees_[s.value()] = free > 0 ? limits_[s.value()] : 0;
 }
 
+void BatchState::Count(uint32_t communicator, const BatchTree& tree, int times) {
+  placed_ += times;
+  farther_ += tree.extra_hops > 0 ? times : 0;
+  entries_ += times * static_cast<int64_t>(tree.serving.size());
+  for (const uint32_t v : tree.serving) {
+    const SwitchIndex s = tree.physical.switches[v];
+    Take(s, times);
+    std::vector<uint32_t>& served = served_[s.value()];
+    if (times > 0) {
+      served.push_back(communicator);
+    } else {
+      served.erase(std::find(served.begin(), served.end(), communicator));
+    }
+  }
+}
+
 std::optional<BatchTree> BatchState::Exchange(uint32_t communicator,
                                               std::optional<BatchTree> tree) {
   std::optional<BatchTree>& mine = trees_[communicator];
   if (mine) {
     loads_.Remove(*mine);
-    --placed_;
-    farther_ -= mine->extra_hops > 0 ? 1 : 0;
-    entries_ -= mine->serving.size();
-    for (const uint32_t v : mine->serving) {
-      const SwitchIndex s = mine->physical.switches[v];
-      Take(s, -1);
-      std::vector<uint32_t>& served = served_[s.value()];
-      served.erase(std::find(served.begin(), served.end(), communicator));
-    }
+    Count(communicator, *mine, -1);
   }
   std::swap(mine, tree);
   if (mine) {
     loads_.Add(*mine);
-    ++placed_;
-    farther_ += mine->extra_hops > 0 ? 1 : 0;
-    entries_ += mine->serving.size();
-    for (const uint32_t v : mine->serving) {
-      const SwitchIndex s = mine->physical.switches[v];
-      Take(s, 1);
-      served_[s.value()].push_back(communicator);
-    }
+    Count(communicator, *mine, 1);
   }
   return tree;
 }
@@ -307,6 +301,15 @@ void BatchState::RevertTo(size_t mark) {
     journal_.pop_back();
     Exchange(change.communicator, std::move(change.before));
   }
+}
+
+BatchTotals BatchState::Totals() const {
+  return {.admitted = placed_,
+          .failures = static_cast<uint32_t>(size()) - placed_,
+          .entries = entries_,
+          .farther_roots = farther_,
+          .most_packets = loads_.most(),
+          .most_loaded = loads_.MostLoaded()};
 }
 
 }  // namespace coppice

@@ -257,7 +257,6 @@ void BatchTreeBuilder::Prefer(const SwitchTree& tree) {
 
 bool BatchTreeBuilder::ChooseServers(absl::Span<const uint32_t> degrees, BatchTree& tree) {
   const SwitchTree& physical = tree.physical;
-  in_the_way_.clear();
   tree_degrees_.clear();
   for (const SwitchIndex s : physical.switches) tree_degrees_.push_back(degrees[s.value()]);
   if (tree_degrees_[0] >= ranks_) {
@@ -268,10 +267,7 @@ bool BatchTreeBuilder::ChooseServers(absl::Span<const uint32_t> degrees, BatchTr
   Prefer(physical);
   ReductionChoice choice =
       ChooseServing({physical.parents, physical.ranks_on, tree_degrees_, preference_});
-  if (!choice.feasible) {
-    for (const uint32_t v : choice.in_the_way) in_the_way_.push_back(physical.switches[v]);
-    return false;
-  }
+  if (!choice.feasible) return false;
   tree.serving = std::move(choice.serving);
   CountPackets(degrees, tree);
   return true;
@@ -360,13 +356,11 @@ BatchOffer BatchOffers::Price(BatchTree tree) const {
   const LinkLoads& loads = state_.loads();
   BatchOffer offer;
   offer.most_packets = loads.most();
-  for (size_t v = 1; v < tree.packets.size(); ++v) {
-    const uint64_t packets = tree.packets[v];
-    if (packets == 0) continue;
-    const uint32_t load = loads.on(tree.physical.up[v]);
-    offer.most_packets = std::max(offer.most_packets, load + tree.packets[v]);
-    offer.added_squares += packets * (2 * uint64_t{load} + packets);
-  }
+  tree.ForEachLink([&](uint32_t, ChannelIndex up, uint64_t packets) {
+    const uint64_t load = loads.on(up);
+    offer.most_packets = std::max(offer.most_packets, static_cast<uint32_t>(load + packets));
+    offer.added_squares += packets * (2 * load + packets);
+  });
   offer.tree = std::move(tree);
   return offer;
 }
