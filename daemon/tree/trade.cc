@@ -54,11 +54,7 @@ class TradeSearch {
   }
 
   absl::Status OfferPlanned(const TreePlan& planned) {
-    TradeTree tree;
-    tree.tree = planned.tree;
-    tree.edges = planned.edges;
-    tree.predicted = planned.predicted;
-    if (planned.physical) tree.physical = std::make_shared<const PhysicalTree>(*planned.physical);
+    TradeTree tree = {planned, {}};
     RETURN_IF_ERROR(MeasureLink(tree));
     Keep(std::move(tree));
     return absl::OkStatus();
@@ -71,10 +67,7 @@ class TradeSearch {
       request.builder = builder;
       absl::StatusOr<Type1Result> best = ChooseType1(predicting_, profile_, request, places_);
       if (!best.ok()) continue;
-      TradeTree tree;
-      tree.tree = std::move(best->tree);
-      tree.edges = std::move(best->edges);
-      tree.predicted = best->predicted;
+      TradeTree tree = {*std::move(best->best), {}};
       if (MeasureLink(tree).ok()) Keep(std::move(tree));
     }
   }
@@ -360,14 +353,6 @@ void ListTradeoffs(absl::Span<const TradeTree> trees, size_t chosen, TreePlan& p
   }
 }
 
-void Replace(TradeTree&& tree, TreePlan& plan) {
-  plan.tree = std::move(tree.tree);
-  plan.edges = std::move(tree.edges);
-  plan.predicted = tree.predicted;
-  plan.physical.reset();
-  if (tree.physical != nullptr) plan.physical = *tree.physical;
-}
-
 }  // namespace
 
 absl::Status ApplyTrade(const TreeRequest& request, Trade trade, TreePlan& plan) {
@@ -385,7 +370,7 @@ absl::Status ApplyTrade(const TreeRequest& request, Trade trade, TreePlan& plan)
                    GivesUp(trade.trees, taken.figures()), "; ", trade.trees.size(), " of ",
                    trade.evaluated, " trees are beaten by none; without a policy: ", plan.reason);
   plan.reason = std::move(reason);
-  Replace(std::move(taken), plan);
+  static_cast<TimedTree&>(plan) = std::move(taken);
   return absl::OkStatus();
 }
 

@@ -20,7 +20,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -40,11 +39,7 @@ struct TradeBounds {
   static constexpr size_t kMinTrees = 32;
 };
 
-struct TradeTree {
-  AggregationTree tree;
-  std::vector<EdgeCost> edges;
-  std::shared_ptr<const PhysicalTree> physical;  // type II
-  Prediction predicted;
+struct TradeTree : TimedTree {
   BusiestLink busiest;
   TradeFigures figures() const;
 };

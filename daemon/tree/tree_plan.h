@@ -4,6 +4,7 @@
 #define COPPICE_DAEMON_TREE_TREE_PLAN_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,8 +51,8 @@ struct FullSwitch {
 // A tree and how long it takes.
 struct TimedTree {
   AggregationTree tree;
-  std::vector<EdgeCost> edges;           // [node]
-  std::optional<PhysicalTree> physical;  // type II
+  std::vector<EdgeCost> edges;                   // [node]
+  std::shared_ptr<const PhysicalTree> physical;  // type II; else null
   Prediction predicted;  // with links' queues, where they matter (contended_metrics.h)
 };
 

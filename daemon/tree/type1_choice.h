@@ -4,7 +4,7 @@
 #define COPPICE_DAEMON_TREE_TYPE1_CHOICE_H_
 
 #include <cstddef>
-#include <limits>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,7 +13,10 @@
 
 namespace coppice {
 
-struct Type1Result : TimedTree {
+struct Type1Result {
+  Alternative quickest;  // its builder, width and total_us
+  std::optional<TimedTree>
+      best;  // nullopt: it is not built, as it takes longer than who asks wants
   std::vector<Alternative> alternatives;  // the other candidates, best first
 };
 
@@ -32,14 +35,13 @@ inline constexpr size_t kMaxRanksForAllHierarchical = 16384;
 // with its total_us, or, where only a bound was needed to exclude it, "takes at least X us".
 //
 // Who asks has no use for a tree that takes longer than `limit_us`: among more than
-// kMaxRanksContended members one that is known to is not built, and the result has its builder,
-// width and total_us only.
+// kMaxRanksContended members one that is known to is not built.
 //
 // RESOURCE_EXHAUSTED: no candidate respects the NICs' degree limit; says which limit would do.
 // FAILED_PRECONDITION: an edge of the tree has no route (names both ends). Others as the builders.
 absl::StatusOr<Type1Result> ChooseType1(const Snapshot& snapshot, const CostProfile& profile,
                                         const TreeRequest& request, const MemberPlaces& places,
-                                        double limit_us = std::numeric_limits<double>::infinity());
+                                        double limit_us = kNoCutoff);
 
 }  // namespace coppice
 

@@ -10,7 +10,7 @@
 #include "daemon/tree/type2_builder.h"
 
 #include <algorithm>
-#include <limits>
+#include <memory>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -73,11 +73,8 @@ class Type2Search {
     tree.tree = RanksOnly(fabric_, request_.members);
     tree.tree.parents = {AggregationTree::kNoParent};
     tree.edges.resize(1);
-    PhysicalTree& physical = tree.physical.emplace();
-    physical.root = tree.tree.vertices[0];
-    physical.vertices = {physical.root};
-    physical.parents = {-1};
-    physical.up = {kNoChannel};
+    const VertexIndex root = tree.tree.vertices[0];
+    tree.physical = std::make_shared<PhysicalTree>(PhysicalTree{root, {root}, {-1}, {kNoChannel}});
     tree.predicted = EvaluateMix(profile_, tree.tree, tree.edges, request_);
     result_.best = std::move(tree);
   }
@@ -370,7 +367,7 @@ class Type2Search {
 
   // Near roots: fewest serving switches, then the sooner one. Farther ones: sooner with no more.
   void Offer(const Type2Candidate& candidate, absl::Span<const uint32_t> serving) {
-    double cutoff_us = std::numeric_limits<double>::infinity();
+    double cutoff_us = kNoCutoff;
     if (result_.best) {
       const uint32_t entries = MostEntries();
       if (serving.size() > entries) return;
@@ -389,7 +386,7 @@ class Type2Search {
       return;
     }
     if (offer.predicted.total_us >= cutoff_us) return;
-    offer.physical = *candidate.physical;
+    offer.physical = candidate.physical;
     NoteWhatMadeItDearer(candidate, serving.size());
     result_.may_serve_more = serving.size() < Helpers(candidate).size();
     result_.best = std::move(offer);

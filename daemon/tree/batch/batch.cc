@@ -311,13 +311,10 @@ namespace {
 
 // One rank: it is its own root, and nobody serves.
 RankTree Alone(const Fabric& fabric, Members members) {
-  RankTree result;
-  result.tree = RanksOnly(fabric, members);
+  RankTree result = {RanksOnly(fabric, members), {}};
   result.tree.parents = {AggregationTree::kNoParent};
-  result.physical.root = result.tree.vertices[0];
-  result.physical.vertices = {result.physical.root};
-  result.physical.parents = {-1};
-  result.physical.up = {kNoChannel};
+  const VertexIndex root = result.tree.vertices[0];
+  result.physical = {root, {root}, {-1}, {kNoChannel}};
   return result;
 }
 
@@ -374,7 +371,7 @@ absl::StatusOr<TreePlan> PlanOfBatchTree(const Snapshot& snapshot, const CostPro
   ASSIGN_OR_RETURN(RankTree ranks, HangBatchTree(snapshot, capacity, request.members, batch));
   TreePlan plan;
   plan.tree = std::move(ranks.tree);
-  plan.physical = std::move(ranks.physical);
+  plan.physical = std::make_shared<const PhysicalTree>(std::move(ranks.physical));
   const Snapshot predicting = ForPrediction(snapshot, profile);
   ASSIGN_OR_RETURN(plan.edges, EdgeCosts(predicting, profile, plan.tree));
   plan.predicted = EvaluateMix(profile, plan.tree, plan.edges, request);

@@ -185,7 +185,7 @@ class Exhaustive {
       request.builder = builder;
       const auto best =
           ChooseType1(ForPrediction(c_.snapshot, c_.profile), c_.profile, request, places_);
-      if (best.ok()) Offer(best->tree, nullptr);
+      if (best.ok()) Offer(best->best->tree, nullptr);
     }
   }
 
