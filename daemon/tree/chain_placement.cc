@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+
 namespace coppice {
 
 uint64_t SlotsOf(uint32_t width, uint32_t exponent) {
@@ -138,8 +140,7 @@ void ChainPlacement::Split(uint32_t width, uint64_t unit, uint64_t wanted) {
 void ChainPlacement::Drop(uint32_t cost, uint32_t kept) {
   std::vector<uint32_t>& chains = open_[cost];
   if (chains.size() <= kept) return;
-  std::stable_partition(chains.begin(), chains.end(),
-                        [&](uint32_t chain) { return chains_[chain].spawned > 0; });
+  absl::c_stable_partition(chains, [&](uint32_t chain) { return chains_[chain].spawned > 0; });
   for (; chains.size() > kept; chains.pop_back()) {
     Chain& dropped = chains_[chains.back()];
     if (dropped.spawned > 0) {
@@ -262,7 +263,7 @@ void LimitedPlacement::SetOrder() {
     deepest_.push_back(deepest);
     order_.push_back(t);
   }
-  std::sort(order_.begin(), order_.end(), [&](uint32_t x, uint32_t y) {
+  absl::c_sort(order_, [&](uint32_t x, uint32_t y) {
     const uint32_t size_x = blocks_[x].kind->exponent, size_y = blocks_[y].kind->exponent;
     return size_x != size_y ? size_x > size_y : deepest_[x] < deepest_[y];
   });
@@ -345,7 +346,7 @@ bool LimitedPlacement::MayFinish(uint32_t cost, absl::Span<const uint64_t> chain
                      .spawns = SpawnsInAll(t, cost, highest),
                      .deepest = static_cast<uint32_t>(deepest_[t])});
   }
-  std::sort(rests.begin(), rests.end(), [](const Rest& x, const Rest& y) {
+  absl::c_sort(rests, [](const Rest& x, const Rest& y) {
     return x.spawns != y.spawns ? x.spawns > y.spawns : x.deepest < y.deepest;
   });
   for (uint64_t left = blocks_left_; left > 0; ++cost) {
@@ -382,7 +383,7 @@ bool LimitedPlacement::SetChoices(Layer& layer) const {
                      .spawns = SpawnsInAll(t, layer.cost, bounds_.n - layer.cost),
                      .tally = t});
   }
-  std::sort(order.begin(), order.end(), [](const Order& x, const Order& y) {
+  absl::c_sort(order, [](const Order& x, const Order& y) {
     if (x.later != y.later) return y.later;
     return x.spawns != y.spawns ? x.spawns > y.spawns : x.tally < y.tally;
   });

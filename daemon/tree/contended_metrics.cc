@@ -150,7 +150,7 @@ class Bound {
   };
 
   static double LastStart(std::vector<Packet>& packets) {
-    if (!std::is_sorted(packets.begin(), packets.end())) std::sort(packets.begin(), packets.end());
+    if (!absl::c_is_sorted(packets)) absl::c_sort(packets);
     double start_us = -kNever;
     for (const Packet& packet : packets) {
       start_us = std::max(packet.arrival_us, start_us + packet.spacing_us);

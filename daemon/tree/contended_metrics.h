@@ -26,7 +26,7 @@
 namespace coppice {
 
 // The least time of a long message on a given tree: what a choice between many trees asks before it
-// follows every packet (packet_metrics.h).
+// follows every packet.
 //
 // Only the first and the last packet of each edge are looked at, each where no other keeps it
 // waiting, and the work of whatever takes packets one by one:
@@ -36,7 +36,6 @@ namespace coppice {
 //   whole time        >= first entry of a link + all that crosses it + way to the end from there
 //
 // So it never exceeds EvaluatePackets(), but for rounding.
-
 struct PacketBound {
   double least_us = 0;  // in all, T_init included
   // From when a node has reduced its last packet to the end, T_init apart.

@@ -91,8 +91,6 @@ EvenRoutes::Place EvenRoutes::PlaceOf(VertexIndex v) const {
   return {true, fabric_.AsSwitch(at), 1, KnownCapacity(snapshot_, profile_, up)};
 }
 
-// The routes of a tree's edges, link by link, and which of them share links.
-
 namespace {
 
 constexpr uint32_t kNobody = UINT32_MAX, kSeveral = UINT32_MAX - 1;

@@ -70,8 +70,6 @@ class EvenRoutes final {
 
 // The routes of a tree's edges link by link, and which of them share links: what every evaluation
 // with links' queues reads and never changes.
-
-// The routes of a tree's edges, and how links are shared.
 struct TreeRoutes {
   enum class Sharing : uint8_t { kNone, kSiblings, kOthers };
   struct Link {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/tree/chain_placement.h"
 #include "daemon/tree/limited_groups.h"
@@ -43,10 +44,9 @@ class Arranger {
     }
   }
 
-  uint32_t MostDegree() const { return *std::max_element(degrees_.begin(), degrees_.end()); }
+  uint32_t MostDegree() const { return *absl::c_max_element(degrees_); }
   uint32_t RankOfMostDegree() const {
-    return static_cast<uint32_t>(std::max_element(degrees_.begin(), degrees_.end()) -
-                                 degrees_.begin());
+    return static_cast<uint32_t>(absl::c_max_element(degrees_) - degrees_.begin());
   }
   uint32_t height() const { return units_.empty() ? 0 : units_.back().height; }
 
@@ -101,8 +101,8 @@ class Arranger {
       if (x.height != y.height) return x.height > y.height;
       return x.root_degree < y.root_degree;
     };
-    if (!std::is_sorted(blocks_.begin(), blocks_.end(), larger)) {
-      std::stable_sort(blocks_.begin(), blocks_.end(), larger);
+    if (!absl::c_is_sorted(blocks_, larger)) {
+      absl::c_stable_sort(blocks_, larger);
     }
   }
 
@@ -272,8 +272,7 @@ bool FlatGroups::Find(uint32_t width, uint32_t degree_limit) {
     ranks_are_found_ = ranks_fit;
     return true;
   }
-  return std::all_of(composed_.begin(), composed_.end(),
-                     [&](uint32_t g) { return FindGroup(g, width, degree_limit); });
+  return absl::c_all_of(composed_, [&](uint32_t g) { return FindGroup(g, width, degree_limit); });
 }
 
 bool FlatGroups::FindGroup(uint32_t g, uint32_t width, uint32_t degree_limit) {

@@ -1,6 +1,3 @@
-// Hierarchical trees over nested groups: who takes which slot, and the groups that need no
-// arranging.
-//
 // Hierarchical k-nomial trees over nested groups (Chen 2024, 3.3, algorithms 2 and 3): who is whose
 // parent when every group owns an aligned block of slots and a slot's parent is the k-nomial one.
 //
@@ -65,9 +62,10 @@ struct GroupArrangement {
 absl::StatusOr<GroupArrangement> ArrangeGroups(const NestedGroups& groups, uint32_t width,
                                                uint32_t degree_limit);
 
-// The usual outcome of arranging groups, recognised without arranging: in every
-// group one part's first rank serves the first ranks of all other parts. Then the width no longer
-// shows in the tree, so a planner that compares widths builds and judges it once.
+// The usual outcome of arranging groups, recognised without arranging: in every group one part's
+// first rank serves the first ranks of all other parts. Then the width no longer shows in the tree,
+// so a planner that compares widths builds and judges it once. Of one communicator, whose groups
+// must outlive it; asked for many widths. Not thread-safe.
 //
 //   leaf switches a b c | d | e f     a --+-- b, c           wherever k chains of one non-zero
 //                                         +-- d              digit suffice for all parts
@@ -77,10 +75,6 @@ absl::StatusOr<GroupArrangement> ArrangeGroups(const NestedGroups& groups, uint3
 // suffice and none of two is open: then no part takes another chain (chain_placement.h, whose rule
 // also says who stands at slot 0: the part that is deepest alone, else the last in its order). A
 // host of m ranks is flat if m <= k.
-//
-// Knows neither fabric nor endpoints.
-
-// Of one communicator, which must outlive it; asked for many widths. Not thread-safe.
 class FlatGroups {
  public:
   explicit FlatGroups(const NestedGroups& groups);

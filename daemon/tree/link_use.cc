@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "absl/algorithm/container.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/even_routes.h"
@@ -92,7 +93,7 @@ void LinkUseCounter::AddWhatIsRouted(const AggregationTree& tree, const Physical
 }
 
 void LinkUseCounter::Take(std::vector<ChannelUse>& uses) {
-  std::sort(crossed_.begin(), crossed_.end());
+  absl::c_sort(crossed_);
   uses.clear();
   uses.reserve(crossed_.size());
   for (const uint32_t c : crossed_) {

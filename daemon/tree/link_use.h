@@ -77,11 +77,9 @@ BusiestLink FindBusiestLink(const Snapshot& snapshot, const CostProfile& profile
                             const MessageBytes& bytes, absl::Span<const ChannelUse> uses);
 
 // Load that no predicted time shows. A daemon with live trees always has some: a tree of 8 bytes
-// promises a thousandth of a link. It decides between roots and between cables that are alike, so
-// that tenants keep out of each other's way; but taking it into account in every edge would mean to
-// walk every route, where on an idle fabric hops say everything (even_routes.h).
-
-// Below this a wait w(u) on one link is no wait: the paper's model is off by half a microsecond.
+// promises a thousandth of a link. It decides between roots and between cables that are alike; but
+// taking it into account in every edge would mean to walk every route (even_routes.h). Below this a
+// wait w(u) on one link is no wait: the paper's model is off by half a microsecond.
 inline constexpr double kMinWaitUs = 1e-3;
 
 // The snapshot with which times are predicted: without load if no link keeps a packet waiting for

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/even_routes.h"
 #include "daemon/tree/tree.h"
@@ -71,7 +72,7 @@ class GroupFinder {
   void SortRanks() {
     std::vector<uint32_t>& ranks = groups_.ranks;
     ranks.resize(members_.size());
-    std::iota(ranks.begin(), ranks.end(), 0U);
+    absl::c_iota(ranks, 0U);
     const size_t levels = snapshot_.hierarchy->levels.size();
     const auto before = [&](uint32_t a, uint32_t b) {
       if (members_[a] == members_[b]) return a < b;
@@ -81,8 +82,8 @@ class GroupFinder {
       }
       return a < b;
     };
-    if (!std::is_sorted(ranks.begin(), ranks.end(), before)) {
-      std::sort(ranks.begin(), ranks.end(), before);
+    if (!absl::c_is_sorted(ranks, before)) {
+      absl::c_sort(ranks, before);
     }
   }
 
@@ -104,7 +105,7 @@ class GroupFinder {
       return;
     }
     begin.resize(count + 1);
-    std::iota(begin.begin(), begin.end(), 0U);
+    absl::c_iota(begin, 0U);
   }
 
   // Those that divide the level above and join something of the level below.
@@ -153,7 +154,7 @@ class GroupFinder {
   bool MeetLower(uint32_t a, uint32_t b) const {
     if (groups_.levels.empty()) return false;
     const std::vector<uint32_t>& begin = groups_.levels.back().begin;
-    const auto after = std::upper_bound(begin.begin(), begin.end(), a);
+    const auto after = absl::c_upper_bound(begin, a);
     return b < *after;  // a < b
   }
 
@@ -292,7 +293,7 @@ class Search {
 
   bool TryLast() {
     Reach();
-    const auto last = std::max_element(reached_us_.begin(), reached_us_.end());
+    const auto last = absl::c_max_element(reached_us_);
     auto rank = static_cast<uint32_t>(last - reached_us_.begin());
     for (size_t i = 0; i < kAncestors && parents_[rank] >= 0; ++i) {
       const auto parent = static_cast<uint32_t>(parents_[rank]);
@@ -337,7 +338,7 @@ class Search {
     const ChildLists lists = ChildrenOf(parents_);
     reached_us_.assign(ranks_, 0);
     free_us_.assign(ranks_, 0);
-    const auto root = std::find(parents_.begin(), parents_.end(), -1);
+    const auto root = absl::c_find(parents_, -1);
     order_.assign(1, static_cast<uint32_t>(root - parents_.begin()));
     for (size_t i = 0; i < order_.size(); ++i) {
       const uint32_t rank = order_[i];

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+
 namespace coppice {
 namespace {
 
@@ -110,7 +112,7 @@ class NearFar {
     return static_cast<int32_t>(reach);
   }
   static int32_t Count(const std::vector<double>& times, double left_us) {
-    const auto after = std::upper_bound(times.begin(), times.end(), left_us + kTimeRounding);
+    const auto after = absl::c_upper_bound(times, left_us + kTimeRounding);
     return static_cast<int32_t>(after - times.begin());
   }
 
@@ -251,7 +253,7 @@ class Leaders {
     slots_.Clear();
     slots_.Push(kNext, 0, 0);
     parents_[0] = -1;
-    std::fill(degree_left_.begin(), degree_left_.end(), costs_.degree);
+    absl::c_fill(degree_left_, costs_.degree);
     for (uint32_t next = 1; next < own_us_.size();) {
       PostalSlot slot;
       if (!slots_.Take(slot)) return false;
@@ -303,7 +305,7 @@ PostalSchedule ScheduleNearFar(absl::Span<const uint32_t> sizes, const PostalCos
   if (sizes.size() == 1) return ScheduleFlat(sizes[0], costs.near_us, costs, root_degree);
   PostalSchedule schedule = NearFar(sizes, costs, root_degree).Solve();
   if (std::isfinite(schedule.time_us)) return schedule;
-  const uint32_t all = std::accumulate(sizes.begin(), sizes.end(), 0U);
+  const uint32_t all = absl::c_accumulate(sizes, 0U);
   return ScheduleFlat(all, costs.far_us, costs, root_degree);
 }
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "daemon/tree/even_routes.h"
 #include "daemon/tree/tree_metrics.h"
 
@@ -66,7 +67,7 @@ std::vector<uint8_t> FarthestByRows(const SwitchDistances& distances, const Leaf
 std::vector<SwitchIndex> NearestByRows(const SwitchDistances& distances,
                                        const LeafClasses& members) {
   const std::vector<uint8_t> farthest = FarthestByRows(distances, members);
-  const uint8_t least = *std::min_element(farthest.begin(), farthest.end());
+  const uint8_t least = *absl::c_min_element(farthest);
   std::vector<SwitchIndex> nearest;
   if (least == SwitchDistances::kUnreachable) return nearest;
   for (uint32_t s = 0; s < farthest.size(); ++s) {
@@ -180,9 +181,8 @@ void SortRoots(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capaci
     const double load = snapshot.load->empty() ? 0.0 : MeanUtilisation(snapshot, s);
     keys.emplace_back(load, UINT32_MAX - capacity[s.value()].entries_free, s);
   }
-  std::sort(keys.begin(), keys.end());
-  std::transform(keys.begin(), keys.end(), roots.begin(),
-                 [](const Key& key) { return std::get<2>(key); });
+  absl::c_sort(keys);
+  absl::c_transform(keys, roots.begin(), [](const Key& key) { return std::get<2>(key); });
 }
 
 // With one serving switch all P ranks are its children. Whoever is d hops or more away comes no
@@ -219,8 +219,8 @@ RootBound::RootBound(const Snapshot& snapshot, const CostProfile& profile,
   for (size_t leaf = 0; leaf < ranks_on_leaf_.size(); ++leaf) {
     classes_.push_back({twins.class_of(places.leaf_switches[leaf]), ranks_on_leaf_[leaf]});
   }
-  std::sort(classes_.begin(), classes_.end(),
-            [](const LeafClass& a, const LeafClass& b) { return a.twin_class < b.twin_class; });
+  absl::c_sort(classes_,
+               [](const LeafClass& a, const LeafClass& b) { return a.twin_class < b.twin_class; });
   size_t last = 0;
   for (size_t i = 1; i < classes_.size(); ++i) {
     if (classes_[i].twin_class == classes_[last].twin_class) {
@@ -233,7 +233,7 @@ RootBound::RootBound(const Snapshot& snapshot, const CostProfile& profile,
 }
 
 uint32_t RootBound::ranks_on(SwitchIndex s) const {
-  const auto at = std::lower_bound(places_.leaf_switches.begin(), places_.leaf_switches.end(), s);
+  const auto at = absl::c_lower_bound(places_.leaf_switches, s);
   if (at == places_.leaf_switches.end() || *at != s) return 0;
   return ranks_on_leaf_[static_cast<size_t>(at - places_.leaf_switches.begin())];
 }

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
@@ -103,7 +104,7 @@ class TradeSearch {
     if (!places_.all_on_switches || request_.members.size() < 2) return {};
     if (request_.root_switch) return {*snapshot_.fabric->FindSwitch(*request_.root_switch)};
     const std::vector<uint8_t> farthest = FarthestHops(snapshot_, places_.leaf_switches);
-    const uint8_t least = *std::min_element(farthest.begin(), farthest.end());
+    const uint8_t least = *absl::c_min_element(farthest);
     std::vector<SwitchIndex> roots;
     for (const uint32_t hops : {least + 0U, least + 1U}) {
       if (hops >= SwitchDistances::kUnreachable) break;
@@ -161,7 +162,7 @@ class TradeSearch {
       Serving best;
       std::tuple<double, double> least = {kNever, kNever};
       for (const uint32_t v : adding ? helpers : serving) {
-        const auto at = std::lower_bound(serving.begin(), serving.end(), v);
+        const auto at = absl::c_lower_bound(serving, v);
         const bool serves = at != serving.end() && *at == v;
         if (serves == adding) continue;
         Serving next = serving;
@@ -185,13 +186,13 @@ class TradeSearch {
     const std::vector<int32_t>& parents = candidate.physical->parents;
     std::vector<uint32_t> depth(candidate.switch_count(), 0);
     for (size_t v = 1; v < depth.size(); ++v) depth[v] = depth[static_cast<size_t>(parents[v])] + 1;
-    const uint32_t levels = *std::max_element(depth.begin(), depth.end()) + 1;
+    const uint32_t levels = *absl::c_max_element(depth) + 1;
     for (uint32_t i = 0; i < levels && share_ > 0; ++i) {
       const uint32_t level = deepest_first ? levels - 1 - i : i;
       for (const uint32_t v : helpers) {
         if (depth[v] == level) serving.push_back(v);
       }
-      std::sort(serving.begin(), serving.end());
+      absl::c_sort(serving);
       serving.erase(std::unique(serving.begin(), serving.end()), serving.end());
       Serving useful = serving;
       if (Works(candidate, useful)) Offer(candidate, useful);

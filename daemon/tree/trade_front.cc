@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
@@ -90,16 +91,13 @@ bool TradeFront::Offer(const TradeFigures& figures, size_t id) {
   for (const Point& point : points_) {
     if (IsNoWorse(point.figures, figures)) return false;
   }
-  points_.erase(
-      std::remove_if(points_.begin(), points_.end(),
-                     [&](const Point& point) { return IsNoWorse(figures, point.figures); }),
-      points_.end());
+  std::erase_if(points_, [&](const Point& point) { return IsNoWorse(figures, point.figures); });
   points_.push_back({figures, id});
   return true;
 }
 
 void TradeFront::Sort() {
-  std::stable_sort(points_.begin(), points_.end(), [](const Point& a, const Point& b) {
+  absl::c_stable_sort(points_, [](const Point& a, const Point& b) {
     return std::tie(a.figures.total_us, a.figures.entries) <
            std::tie(b.figures.total_us, b.figures.entries);
   });

@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -12,7 +13,7 @@
 namespace coppice {
 
 uint32_t AggregationTree::root() const {
-  const auto it = std::find(parents.begin(), parents.end(), kNoParent);
+  const auto it = absl::c_find(parents, kNoParent);
   return static_cast<uint32_t>(it - parents.begin());
 }
 
@@ -90,7 +91,7 @@ std::vector<uint32_t> FirstRanks(Members members) {
   for (size_t rank = 0; rank < members.size(); ++rank) {
     by_endpoint[rank] = uint64_t{members[rank].value()} << 32 | rank;
   }
-  std::sort(by_endpoint.begin(), by_endpoint.end());
+  absl::c_sort(by_endpoint);
   std::vector<uint32_t> first_rank(members.size());
   for (size_t i = 0; i < by_endpoint.size(); ++i) {
     const auto rank = static_cast<uint32_t>(by_endpoint[i]);
@@ -113,7 +114,7 @@ void FindLeafSwitches(const Fabric& fabric, MemberPlaces& places) {
     last = leaf_of[i];
   }
   std::vector<SwitchIndex>& leaves = places.leaf_switches;
-  std::sort(leaves.begin(), leaves.end());
+  absl::c_sort(leaves);
   leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
   places.leaf_of_endpoint.resize(leaf_of.size(), static_cast<uint32_t>(leaves.size()));
   for (size_t i = 0; i < leaf_of.size(); ++i) {
@@ -122,7 +123,7 @@ void FindLeafSwitches(const Fabric& fabric, MemberPlaces& places) {
       places.leaf_of_endpoint[i] = places.leaf_of_endpoint[i - 1];
       continue;
     }
-    const auto at = std::lower_bound(leaves.begin(), leaves.end(), SwitchIndex(leaf_of[i]));
+    const auto at = absl::c_lower_bound(leaves, SwitchIndex(leaf_of[i]));
     places.leaf_of_endpoint[i] = static_cast<uint32_t>(at - leaves.begin());
   }
 }
@@ -134,9 +135,9 @@ absl::StatusOr<MemberPlaces> FindMemberPlaces(const Snapshot& snapshot, Members 
   if (absl::Status status = CheckMembers(fabric, members); !status.ok()) return status;
   MemberPlaces places;
   places.endpoint_of_rank.resize(members.size());
-  if (std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) == members.end()) {
+  if (absl::c_adjacent_find(members, std::greater_equal<>()) == members.end()) {
     // Every endpoint once, in ascending order, as those of a whole partition usually are.
-    std::iota(places.endpoint_of_rank.begin(), places.endpoint_of_rank.end(), 0U);
+    absl::c_iota(places.endpoint_of_rank, 0U);
     places.endpoints.assign(members.begin(), members.end());
     places.ranks_at.assign(members.size(), 1);
     FindLeafSwitches(fabric, places);

@@ -87,7 +87,6 @@ absl::Status CheckAncestry(const Fabric& fabric, const AggregationTree& tree,
                            const PhysicalTree& physical);
 
 // Where a communicator's ranks are, each place once: distinct endpoints and distinct leaf switches.
-
 struct MemberPlaces {
   std::vector<EndpointIndex> endpoints;    // distinct, by first rank
   std::vector<uint32_t> endpoint_of_rank;  // [rank] position in `endpoints`

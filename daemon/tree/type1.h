@@ -20,8 +20,6 @@
 
 namespace coppice {
 
-// What the three type I builders share: the request's checks, the bare tree and the degree limit.
-
 // A type I tree over `members` in which every rank is still without parent. INVALID_ARGUMENT: no
 // members, a member that is no endpoint of `fabric`, or a width below 2 for more than one member.
 absl::StatusOr<AggregationTree> BareTypeITree(const Fabric& fabric, Members members,
@@ -50,27 +48,19 @@ absl::StatusOr<AggregationTree> BuildKary(const Fabric& fabric, Members members,
 absl::StatusOr<AggregationTree> BuildKnomial(const Fabric& fabric, Members members, uint32_t width,
                                              uint32_t nic_degree);
 
-// Hierarchical k-nomial trees on a fabric: its nested groups (host, leaf switch, pod, ...) as
-// NestedGroups, arranged by group_slots.h, which says what is least about them.
-//
-// A planner that compares widths derives the groups once and builds from them many times.
-
-// The members' groups, those of one part left out: a group that holds one rank is that rank, and a
-// level that does not divide its group further is none. The ranks of one host are ordered; what is
-// above stands in order of its lowest rank. Members are endpoints of the hierarchy's fabric.
-// O(ranks * levels), or with a logarithm where the fabric is much larger than the communicator.
+// The members' nested groups (host, leaf switch, pod, ...), those of one part left out: a group that
+// holds one rank is that rank, and a level that does not divide its group further is none. The ranks
+// of one host are ordered; what is above stands in order of its lowest rank. Members are endpoints
+// of the hierarchy's fabric. O(ranks * levels), and a logarithm unless they stand in order.
 NestedGroups GroupMembers(const Hierarchy& hierarchy, Members members);
 
-// Algorithms 2-4 with the least occupied height. `groups` are the members', who are endpoints of
-// the fabric.
+// Algorithms 2-4 with the least occupied height (group_slots.h). `groups` are the members'.
 absl::StatusOr<AggregationTree> BuildHierarchical(const Fabric& fabric, const NestedGroups& groups,
                                                   Members members, uint32_t width,
                                                   uint32_t nic_degree);
 
-// Which widths k a type I tree may have: the interval that the closed form allows (Chen 2024, 3.1,
-// formulas (5) and (6)).
-
-// The requested width alone, if there is one. Else k* and the whole widths whose F(k) over both
+// The widths k that the closed form allows (Chen 2024, 3.1, formulas (5) and (6)): the requested
+// width alone, if there is one. Else k* and the whole widths whose F(k) over both
 // directions is within twice the profile's tolerance (which is per direction) of F(k*), none above
 // `nic_degree` or above the members less one; but never below 2.
 WidthInterval WidthCandidates(const CostProfile& profile, const TreeRequest& request,

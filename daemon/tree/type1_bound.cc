@@ -1,7 +1,6 @@
 #include "daemon/tree/type1_bound.h"
 
-#include <algorithm>
-
+#include "absl/algorithm/container.h"
 #include "daemon/tree/even_routes.h"
 
 namespace coppice {
@@ -42,8 +41,8 @@ bool Type1Bound::BundlesAreShared() const {
   std::vector<BundleIndex> bundles;
   bundles.reserve(places_.size());
   for (const Place& place : places_) bundles.push_back(place.bundle);
-  if (!std::is_sorted(bundles.begin(), bundles.end())) std::sort(bundles.begin(), bundles.end());
-  return std::adjacent_find(bundles.begin(), bundles.end()) != bundles.end();
+  if (!absl::c_is_sorted(bundles)) absl::c_sort(bundles);
+  return absl::c_adjacent_find(bundles) != bundles.end();
 }
 
 // The least that a packet needs between two ranks, added up in the order of the walk.

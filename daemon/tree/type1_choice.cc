@@ -170,7 +170,7 @@ class Type1Search {
   void AdmitHierarchical(uint32_t width) {
     if (Flat().Find(width, nic_degree_)) {
       const std::vector<uint32_t> roots(Flat().roots().begin(), Flat().roots().end());
-      if (std::find(flat_roots_.begin(), flat_roots_.end(), roots) != flat_roots_.end()) return;
+      if (absl::c_find(flat_roots_, roots) != flat_roots_.end()) return;
       flat_roots_.push_back(roots);
       Flat().Parents(parents_);
     } else {
@@ -272,7 +272,7 @@ class Type1Search {
       if (BoundPackets(candidates_[c])) order.push_back(c);
     }
     if (order.empty()) return absl::FailedPreconditionError(route_error_.message());
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    absl::c_stable_sort(order, [&](size_t a, size_t b) {
       return candidates_[a].least_us < candidates_[b].least_us;
     });
     uint64_t left = kMaxPacketsJudged;

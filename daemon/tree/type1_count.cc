@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/types/span.h"
 
 namespace coppice {
@@ -22,10 +23,10 @@ CountedClasses ClassesOf(const Snapshot& snapshot, absl::Span<const SwitchIndex>
   CountedClasses classes;
   for (const SwitchIndex leaf : leaves) classes.twin.push_back(twins.class_of(leaf));
   std::vector<uint32_t> of_leaf = classes.twin;
-  std::sort(classes.twin.begin(), classes.twin.end());
+  absl::c_sort(classes.twin);
   classes.twin.erase(std::unique(classes.twin.begin(), classes.twin.end()), classes.twin.end());
   for (uint32_t& c : of_leaf) {
-    const auto at = std::lower_bound(classes.twin.begin(), classes.twin.end(), c);
+    const auto at = absl::c_lower_bound(classes.twin, c);
     c = static_cast<uint32_t>(at - classes.twin.begin());
   }
   classes.joins_leaves = classes.twin.size() < leaves.size();
@@ -44,10 +45,10 @@ class ClassBalls {
       for (size_t b = 0; b < count_; ++b) {
         if (a == b) continue;
         const uint8_t hops = hops_[a * count_ + b] = row[classes.twin[b]];
-        if (std::find(radii_.begin(), radii_.end(), hops) == radii_.end()) radii_.push_back(hops);
+        if (absl::c_find(radii_, hops) == radii_.end()) radii_.push_back(hops);
       }
     }
-    std::sort(radii_.begin(), radii_.end());
+    absl::c_sort(radii_);
   }
 
   const std::vector<uint8_t>& radii() const { return radii_; }
@@ -91,7 +92,7 @@ class ClassBalls {
 
 DistanceRings::Level LevelOf(std::vector<uint32_t> group) {
   DistanceRings::Level level;
-  const uint32_t groups = *std::max_element(group.begin(), group.end()) + 1;
+  const uint32_t groups = *absl::c_max_element(group) + 1;
   level.begin.assign(groups + 2, 0);  // one ahead, so that filling moves each into its place
   for (const uint32_t g : group) ++level.begin[g + 2];
   for (uint32_t g = 2; g < groups + 2; ++g) level.begin[g] += level.begin[g - 1];
@@ -237,15 +238,14 @@ void Type1Count::FindBundles(const Snapshot& snapshot) {
   const auto comes_after = [&](EndpointIndex a, EndpointIndex b) {
     return snapshot.fabric->bundle(a) >= snapshot.fabric->bundle(b);
   };
-  if (std::adjacent_find(request_.members.begin(), request_.members.end(), comes_after) ==
-      request_.members.end()) {
+  if (absl::c_adjacent_find(request_.members, comes_after) == request_.members.end()) {
     return;  // every rank in a bundle after the last one's
   }
   std::vector<uint64_t> bundles(request_.members.size());  // bundle, then rank
   for (size_t rank = 0; rank < bundles.size(); ++rank) {
     bundles[rank] = uint64_t{snapshot.fabric->bundle(request_.members[rank]).value()} << 32 | rank;
   }
-  if (!std::is_sorted(bundles.begin(), bundles.end())) std::sort(bundles.begin(), bundles.end());
+  if (!absl::c_is_sorted(bundles)) absl::c_sort(bundles);
   for (size_t i = 1; i < bundles.size(); ++i) {
     bundles_are_shared_ = bundles_are_shared_ || bundles[i] >> 32 == bundles[i - 1] >> 32;
   }
@@ -301,7 +301,7 @@ Type1Count::Phase Type1Count::PhaseOf(uint64_t bytes, double node_us, double sen
   }
   phase.edge_us.push_back(send_us + static_cast<float>(profile_.same_host_us));
   phase.spacing_us.push_back(node_us);
-  phase.farthest_us = *std::max_element(phase.edge_us.begin(), phase.edge_us.end());
+  phase.farthest_us = *absl::c_max_element(phase.edge_us);
   phase.port_us = wire(port_gbps_);
   phase.way_us = wire(route_gbps_.back());
   return phase;
@@ -340,7 +340,7 @@ void Type1Count::AddLeaves(const Phase& phase, uint32_t rank, Range leaves) {
 
 // When the node at hand starts on its last packet.
 double Type1Count::LastStart() {
-  if (runs_.size() > 1) std::sort(runs_.begin(), runs_.end());
+  if (runs_.size() > 1) absl::c_sort(runs_);
   double start = 0;
   for (size_t r = 0; r < runs_.size(); ++r) {
     const Run& run = runs_[r];

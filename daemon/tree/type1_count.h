@@ -1,6 +1,3 @@
-// K-ary and k-nomial trees counted instead of built, and the rings of equal distance that they are
-// counted by.
-//
 // The time of k-ary and k-nomial trees, counted: packets that arrive together are one product, so
 // that a tree of P ranks takes as many steps as it has inner nodes, about P / k.
 //
@@ -48,8 +45,8 @@ namespace coppice {
 // Levels are found from the distances themselves: an ultrametric's balls of one radius are disjoint
 // or the same. Leaf switches with the same neighbours (daemon/fabric/distances.h) are treated as
 // one, so that the pairs to be compared are few.
-
-// Shortest distances between ranks in different bundles (daemon/fabric); nothing of those on one.
+//
+// Of ranks in different bundles (daemon/fabric); nothing of those on one.
 struct DistanceRings {
   // Ranks that belong together, ascending in every group.
   struct Level {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/postal_groups.h"
@@ -56,7 +57,7 @@ class ShapeBuilder {
       leaders_degree_.push_back(std::min(parts - 1, left / 2));
       left -= leaders_degree_.back();
     }
-    std::reverse(leaders_degree_.begin(), leaders_degree_.end());
+    absl::c_reverse(leaders_degree_);
     if (left < 2) {
       levels_ = {top};
       leaders_degree_.clear();
@@ -84,7 +85,7 @@ class ShapeBuilder {
   std::pair<uint32_t, uint32_t> PartsOf(size_t i, uint32_t group) const {
     const std::vector<uint32_t>& outer = GroupsAt(i).begin;
     const std::vector<uint32_t>& inner = PartsAt(i).begin;
-    const auto first = std::lower_bound(inner.begin(), inner.end(), outer[group]);
+    const auto first = absl::c_lower_bound(inner, outer[group]);
     const auto last = std::lower_bound(first, inner.end(), outer[group + 1]);
     return {first - inner.begin(), last - inner.begin()};
   }
@@ -135,8 +136,8 @@ class ShapeBuilder {
   std::vector<uint32_t> SortParts(size_t i, uint32_t group) {
     const auto [first, last] = PartsOf(i, group);
     const absl::Span<uint32_t> parts = absl::MakeSpan(sorted_[i]).subspan(first, last - first);
-    std::iota(parts.begin(), parts.end(), first);
-    std::sort(parts.begin(), parts.end(), [&](uint32_t a, uint32_t b) {
+    absl::c_iota(parts, first);
+    absl::c_sort(parts, [&](uint32_t a, uint32_t b) {
       const uint32_t of_a = KindOf(i, a), of_b = KindOf(i, b);
       if (of_a == of_b) return lowest_[i][a] < lowest_[i][b];
       const double us_a = TimeOf(i, of_a), us_b = TimeOf(i, of_b);
@@ -250,7 +251,7 @@ class ShapeBuilder {
     for (uint32_t u = begin; u < end; ++u) {
       waits_.emplace_back(groups_.wait_us[u], groups_.first_rank(u));
     }
-    std::sort(waits_.begin(), waits_.end());
+    absl::c_sort(waits_);
     for (const auto& unit : waits_) rank_of_.push_back(unit.second);
   }
 
@@ -296,9 +297,9 @@ struct Tried {
 std::vector<uint32_t> DegreesToTry(const CostProfile& profile, const TreeRequest& request,
                                    uint32_t degree) {
   const bool is_pipelined =
-      profile.mtu_bytes > 0 &&
-      std::any_of(request.sizes.begin(), request.sizes.end(),
-                  [&](const SizeShare& share) { return share.bytes > profile.mtu_bytes; });
+      profile.mtu_bytes > 0 && absl::c_any_of(request.sizes, [&](const SizeShare& share) {
+        return share.bytes > profile.mtu_bytes;
+      });
   std::vector<uint32_t> degrees;
   for (const uint32_t few : kPipelinedDegrees) {
     if (is_pipelined && few < std::min<size_t>(degree, request.members.size() - 1)) {
@@ -316,8 +317,8 @@ void TryLevels(const PostalGroups& groups, uint32_t degree, TimeOfParents time_o
   for (size_t near = 0; near < levels; ++near) {
     std::vector<int32_t> parents = PostalParents(groups, near, degree);
     const bool is_small = parents.size() <= kMaxRanksSearchedFully;
-    const bool is_new = std::none_of(tried.begin(), tried.end(),
-                                     [&](const Tried& other) { return other.parents == parents; });
+    const bool is_new =
+        absl::c_none_of(tried, [&](const Tried& other) { return other.parents == parents; });
     if (!is_new && !is_small) continue;  // a small one is improved with more children than before
     double us = time_of(parents, tried.empty() || is_small ? kNoCutoff : tried[best].us);
     if (is_small) us = ImprovePostal(groups, degree, time_of, us, parents);
@@ -336,7 +337,7 @@ uint32_t MostChildren(const AggregationTree& tree) {
   for (const int32_t parent : tree.parents) {
     if (parent >= 0) ++children[parent];
   }
-  return *std::max_element(children.begin(), children.end());
+  return *absl::c_max_element(children);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 //                                    +-- 2              takes 9 gaps
 //                                    +-- 3 ...
 //
-// postal_groups.h, postal_schedule.h and type1_postal.h build; ImprovePostal() improves.
+// Built from postal_groups.h by postal_schedule.h.
 #ifndef COPPICE_DAEMON_TREE_TYPE1_POSTAL_H_
 #define COPPICE_DAEMON_TREE_TYPE1_POSTAL_H_
 
@@ -52,9 +52,8 @@ absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
                                                     TimeOfParents time_of);
 
 // How the postal builder judges its trees: the exact evaluation, made cheap for one communicator
-// whose trees are tried by the dozen. Edges of the same two ranks cost the same in every tree.
-
-// Not thread-safe. The arguments outlive it.
+// whose trees are tried by the dozen. Edges of the same two ranks cost the same in every tree. Not
+// thread-safe. The arguments outlive it.
 class PostalJudge {
  public:
   // `tree` is a bare tree of the communicator (type1.h). `bound` is used where it is exact,

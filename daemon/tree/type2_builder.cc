@@ -15,6 +15,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
@@ -121,7 +122,7 @@ class Type2Search {
     std::vector<uint32_t> place(fabric_.switch_count(), 0);
     for (uint32_t i = 0; i < roots.size(); ++i) place[roots[i].value()] = i;
     const bool by_hops = !result_.best;
-    std::sort(farther.begin(), farther.end(), [&](const Farther& a, const Farther& b) {
+    absl::c_sort(farther, [&](const Farther& a, const Farther& b) {
       return std::make_tuple(by_hops ? a.hops : 0, a.least_us, place[a.root.value()]) <
              std::make_tuple(by_hops ? b.hops : 0, b.least_us, place[b.root.value()]);
     });
@@ -442,7 +443,7 @@ class Type2Search {
 
   void Finish() {
     std::vector<SwitchIndex>& full = result_.best ? dearer_ : blamed_;
-    std::sort(full.begin(), full.end());
+    absl::c_sort(full);
     full.erase(std::unique(full.begin(), full.end()), full.end());
     for (const SwitchIndex s : full) {
       result_.full_switches.push_back({s, capacity_[s.value()].entries_total});

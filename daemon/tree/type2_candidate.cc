@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
@@ -178,7 +179,7 @@ ReductionChoice ChooseServing(const ReductionProblem& problem) {
   const uint32_t top = LowestTop(subtrees);
   if (top != 0) subtrees = AbsorbUpTo(problem, top, heaps);
   heaps.Collect(subtrees[top].heap, choice.serving);
-  std::sort(choice.serving.begin(), choice.serving.end());
+  absl::c_sort(choice.serving);
   return choice;
 }
 
@@ -241,8 +242,7 @@ ReductionTree HangItems(const ReductionProblem& problem, absl::Span<const uint32
       lists.Take(v, items);
       const size_t room = std::min<size_t>(items.size(), problem.degrees[v]);
       if (room < items.size()) {
-        std::stable_sort(items.begin(), items.end(),
-                         [&](uint32_t a, uint32_t b) { return level[a] < level[b]; });
+        absl::c_stable_sort(items, [&](uint32_t a, uint32_t b) { return level[a] < level[b]; });
       }
       for (size_t i = 0; i < items.size(); ++i) {
         const uint32_t item = items[i];
@@ -292,7 +292,7 @@ std::vector<uint32_t> Helpers(const Type2Candidate& candidate) {
     if (candidate.degrees[v] >= 2 && below[v] >= 2) helpers.push_back(static_cast<uint32_t>(v));
     if (v > 0) below[static_cast<size_t>(candidate.physical->parents[v])] += below[v];
   }
-  std::reverse(helpers.begin(), helpers.end());
+  absl::c_reverse(helpers);
   return helpers;
 }
 
@@ -333,8 +333,8 @@ AggregationTree HangRanks(const Fabric& fabric, Members ranks, const MemberPlace
   const ReductionTree hung = HangItems({physical.parents, members, degrees, {}}, serving);
   AggregationTree tree = RanksOnly(fabric, ranks);
   std::vector<uint32_t> order(serving.begin(), serving.end());
-  std::sort(order.begin(), order.end(),
-            [&](uint32_t a, uint32_t b) { return physical.vertices[a] < physical.vertices[b]; });
+  absl::c_sort(order,
+               [&](uint32_t a, uint32_t b) { return physical.vertices[a] < physical.vertices[b]; });
   std::vector<int32_t> node(degrees.size(), AggregationTree::kNoParent);
   for (const uint32_t v : order) {
     node[v] = static_cast<int32_t>(tree.vertices.size());

@@ -1,7 +1,5 @@
-// Candidates for a tree of type II: the physical tree from a root, and what the choice of servers
-// needs of it.
-//
-// A physical tree with all that the choice of serving switches needs to know of it.
+// A candidate for a tree of type II: the physical tree from a root, with all that the choice of
+// serving switches needs to know of it, and the tree over ranks that comes of that choice.
 //
 // An endpoint can never serve, so who serves is decided on the switches alone, with the ranks
 // counted at their leaf switches: a tenth of the vertices and the same answer. Who hangs below whom
@@ -99,13 +97,12 @@ std::vector<uint32_t> Helpers(const Type2Candidate& candidate);
 std::vector<uint32_t> ServingPreference(const Snapshot& snapshot, const Type2Candidate& candidate,
                                         bool deepest_first);
 
-// The aggregation tree itself, once it is known which switches of a physical tree serve: who is
-// whose parent, rank by rank. Chooses nothing but who is lifted (HangItems).
-
 // A type II tree of these ranks without nodes for switches and without parents.
 AggregationTree RanksOnly(const Fabric& fabric, Members members);
 
-// `physical` ends in the endpoints of `places`, in their order. `degrees` and `members` are
+// The aggregation tree itself, once it is known which switches of a physical tree serve. Chooses
+// nothing but who is lifted (HangItems). `physical` ends in the endpoints of `places`, in their
+// order. `degrees` and `members` are
 // [physical vertex]: K(v), and the ranks at an endpoint, 0 for switches. `serving` are physical
 // vertices, ascending, that suffice. O(vertices + ranks * serving vertices on a path).
 AggregationTree HangRanks(const Fabric& fabric, Members ranks, const MemberPlaces& places,
@@ -113,7 +110,6 @@ AggregationTree HangRanks(const Fabric& fabric, Members ranks, const MemberPlace
                           absl::Span<const uint32_t> degrees, absl::Span<const uint32_t> serving);
 
 // The physical tree that a type II tree derives from: how the members' packets reach one switch.
-
 // Over forwarding tables and dimension-order routes: the union of the endpoints' routes to the
 // root, a tree because such routes depend on the destination only. Over shortest paths: every
 // switch goes one hop nearer over its least loaded channel; of equally loaded ones the one that the

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "daemon/tree/batch/reroute.h"
 #include "daemon/tree/batch/tree_builder.h"
 
@@ -36,13 +37,12 @@ std::vector<uint32_t> SendersOver(const BatchState& state, ChannelIndex channel)
     if (!state.tree(c)) continue;
     const BatchTree& tree = *state.tree(c);
     const std::vector<ChannelIndex>& up = tree.physical.up;
-    const auto at = std::find(up.begin(), up.end(), channel);
+    const auto at = absl::c_find(up, channel);
     if (at == up.end()) continue;
     const uint32_t packets = tree.packets[static_cast<size_t>(at - up.begin())];
     if (packets > 0) senders.emplace_back(packets, c);
   }
-  std::stable_sort(senders.begin(), senders.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  absl::c_stable_sort(senders, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<uint32_t> order;
   for (const auto& [packets, c] : senders) order.push_back(c);
   return order;
@@ -74,8 +74,7 @@ bool EveryServerReduces(const BatchTree& tree) {
   for (size_t v = physical.switches.size(); v-- > 1;) {
     met[static_cast<size_t>(physical.parents[v])] += tree.packets[v];
   }
-  return std::all_of(tree.serving.begin(), tree.serving.end(),
-                     [&](uint32_t v) { return met[v] >= 2; });
+  return absl::c_all_of(tree.serving, [&](uint32_t v) { return met[v] >= 2; });
 }
 
 // [position] whether it is `top` or below it.
@@ -98,7 +97,7 @@ std::optional<BatchTree> WithOneMore(const BatchTree& tree, size_t top, const Ba
     // More than one packet leaves whoever could make one of them.
     if (!below[v] || tree.packets[v] < 2 || state.degrees()[tree.physical.switches[v].value()] == 0)
       continue;
-    const auto at = std::lower_bound(tree.serving.begin(), tree.serving.end(), v);
+    const auto at = absl::c_lower_bound(tree.serving, v);
     if (at != tree.serving.end() && *at == v) continue;
     BatchTree with = tree;
     with.serving.insert(with.serving.begin() + (at - tree.serving.begin()), v);
@@ -117,7 +116,7 @@ bool SpendEntryOnLinks(BatchState& state) {
   std::vector<uint32_t> senders = SendersOver(state, channel);
   for (auto c = senders.rbegin(); c != senders.rend(); ++c) {
     const std::vector<ChannelIndex>& up = state.tree(*c)->physical.up;
-    const auto top = static_cast<size_t>(std::find(up.begin(), up.end(), channel) - up.begin());
+    const auto top = static_cast<size_t>(absl::c_find(up, channel) - up.begin());
     std::optional<BatchTree> with = WithOneMore(*state.tree(*c), top, state);
     if (!with) continue;
     state.Replace(*c, std::move(with));
@@ -265,7 +264,7 @@ class Unloader {
       });
       if (links > 0) found.emplace_back(most, UINT32_MAX - links, c);
     }
-    std::sort(found.begin(), found.end());
+    absl::c_sort(found);
     std::vector<uint32_t> order;
     order.reserve(found.size());
     for (const auto& [packets, links, c] : found) order.push_back(c);

@@ -1,12 +1,12 @@
 #include "daemon/tree/batch/baseline.h"
 
-#include <algorithm>
 #include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/batch/state.h"
 #include "daemon/tree/batch/tree_builder.h"
@@ -17,7 +17,7 @@ namespace {
 // Every switch takes its children's packets and sends one.
 void ServeEverywhere(BatchTree& tree) {
   tree.serving.resize(tree.physical.switches.size());
-  std::iota(tree.serving.begin(), tree.serving.end(), 0U);
+  absl::c_iota(tree.serving, 0U);
   tree.packets.assign(tree.physical.switches.size(), 1);
   tree.packets[0] = 0;
 }
@@ -26,14 +26,13 @@ std::vector<SwitchIndex> InOrder(const BatchState& state, std::vector<SwitchInde
   const auto key = [&](SwitchIndex s) {
     return std::make_tuple(state.loads().through(s), -state.free_entries()[s.value()], s);
   };
-  std::sort(roots.begin(), roots.end(),
-            [&](SwitchIndex a, SwitchIndex b) { return key(a) < key(b); });
+  absl::c_sort(roots, [&](SwitchIndex a, SwitchIndex b) { return key(a) < key(b); });
   return roots;
 }
 
 bool HasFullSwitch(const BatchState& state, const SwitchTree& physical) {
-  return std::any_of(physical.switches.begin(), physical.switches.end(),
-                     [&](SwitchIndex s) { return state.free_entries()[s.value()] <= 0; });
+  return absl::c_any_of(physical.switches,
+                        [&](SwitchIndex s) { return state.free_entries()[s.value()] <= 0; });
 }
 
 std::optional<BatchTree> FirstThatWorks(const BatchShape& shape, const BatchState& state,
@@ -102,7 +101,7 @@ absl::StatusOr<BatchBounds> BoundBatch(const Snapshot& snapshot,
   bounds.most_packets = LeastMostPackets(shapes, planned, bounds.counting + bounds.counting / 20);
   uint64_t entries = 0;
   for (const int32_t free : state.free_entries()) entries += static_cast<uint64_t>(free);
-  std::sort(counts.begin(), counts.end());
+  absl::c_sort(counts);
   uint64_t needed = 0;
   for (const uint64_t count : counts) {
     needed += count;

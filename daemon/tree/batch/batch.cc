@@ -16,6 +16,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/batch/balance.h"
@@ -37,15 +38,14 @@ constexpr uint32_t kRootsCompared = 4;
 // Those that need most entries and have fewest roots first, then those with most ranks.
 std::vector<uint32_t> HardestFirst(const BatchShapes& shapes) {
   std::vector<uint32_t> order(shapes.shape_of.size());
-  std::iota(order.begin(), order.end(), 0U);
+  absl::c_iota(order, 0U);
   const auto key = [&](uint32_t c) {
     if (shapes.shape_of[c] == BatchShapes::kNone) return std::make_tuple(0U, size_t{0}, 0U);
     const BatchShape& shape = shapes.of(c);
     return std::make_tuple(UINT32_MAX - shape.fewest, shape.nearest.size(),
                            UINT32_MAX - shape.ranks);
   };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  absl::c_stable_sort(order, [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
   return order;
 }
 
@@ -225,8 +225,7 @@ bool IsBetter(const BatchState& a, const BatchState& b, RootReach reach) {
 }
 
 uint32_t PlannableCount(const BatchShapes& shapes) {
-  return static_cast<uint32_t>(
-      std::count(shapes.trouble.begin(), shapes.trouble.end(), std::string()));
+  return static_cast<uint32_t>(absl::c_count(shapes.trouble, std::string()));
 }
 
 // Nearest roots may take many more entries than farther ones do, so that whoever comes first leaves
@@ -329,8 +328,7 @@ PhysicalTree WithEndpoints(const Fabric& fabric, const MemberPlaces& places,
   for (size_t v = 0; v < switches.switches.size(); ++v) {
     physical.vertices.push_back(fabric.Vertex(switches.switches[v]));
     if (switches.ranks_on[v] == 0) continue;
-    const auto leaf = std::lower_bound(places.leaf_switches.begin(), places.leaf_switches.end(),
-                                       switches.switches[v]);
+    const auto leaf = absl::c_lower_bound(places.leaf_switches, switches.switches[v]);
     position[static_cast<size_t>(leaf - places.leaf_switches.begin())] = static_cast<int32_t>(v);
   }
   physical.parents = switches.parents;

@@ -8,10 +8,11 @@
 // is then searched once per admission, as in Kuhn's proof that dead branches may be skipped.
 #include "daemon/tree/batch/repair.h"
 
-#include <algorithm>
 #include <optional>
 #include <tuple>
 #include <utility>
+
+#include "absl/algorithm/container.h"
 
 namespace coppice {
 namespace {
@@ -54,7 +55,7 @@ class BatchRepair {
       if (!state_.tree(c)) refused.push_back(c);
       if (state_.tree(c) && state_.tree(c)->serving.size() > 1) placed.push_back(c);
     }
-    std::stable_sort(placed.begin(), placed.end(), [&](uint32_t a, uint32_t b) {
+    absl::c_stable_sort(placed, [&](uint32_t a, uint32_t b) {
       return state_.tree(a)->serving.size() > state_.tree(b)->serving.size();
     });
     for (const uint32_t big : placed) {
@@ -67,9 +68,7 @@ class BatchRepair {
         state_.RevertTo(0);
         continue;
       }
-      refused.erase(std::remove_if(refused.begin(), refused.end(),
-                                   [&](uint32_t c) { return state_.tree(c).has_value(); }),
-                    refused.end());
+      std::erase_if(refused, [&](uint32_t c) { return state_.tree(c).has_value(); });
       refused.push_back(big);
     }
   }
@@ -166,7 +165,7 @@ class BatchRepair {
     const std::vector<uint32_t> served = state_.served_by(s);
     for (const uint32_t other : served) {
       const uint32_t shape = shapes_.shape_of[other];
-      if (std::find(hopeless.begin(), hopeless.end(), shape) != hopeless.end()) continue;
+      if (absl::c_find(hopeless, shape) != hopeless.end()) continue;
       const size_t mark = state_.Mark();
       state_.Replace(other, std::nullopt);
       state_.Hold(s);

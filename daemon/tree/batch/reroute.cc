@@ -24,6 +24,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "daemon/tree/batch/tree_builder.h"
 #include "daemon/tree/root_choice.h"
 
@@ -52,16 +53,16 @@ std::optional<BatchTree> PathSpreader::Build(const BatchShape& shape, SwitchInde
   row_ = distances.ClassRowTo(distances.classes().class_of(root));
   ++tree_;
   ++valuation_;
-  waiting_servers_ = static_cast<uint32_t>(
-      std::count_if(degrees.begin(), degrees.end(), [](uint32_t d) { return d > 0; }) - 1);
+  waiting_servers_ =
+      static_cast<uint32_t>(absl::c_count_if(degrees, [](uint32_t d) { return d > 0; }) - 1);
   Node& top = nodes_[root.value()];
   top.member = tree_;
   top.met = 0;
   members_.assign(1, root);
   std::vector<uint32_t> order(shape.leaves.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return shape.ranks_on[a] > shape.ranks_on[b]; });
+  absl::c_iota(order, 0U);
+  absl::c_stable_sort(
+      order, [&](uint32_t a, uint32_t b) { return shape.ranks_on[a] > shape.ranks_on[b]; });
   for (const uint32_t i : order) {
     if (!Insert(shape.leaves[i], shape.ranks_on[i])) return std::nullopt;
   }
@@ -243,7 +244,7 @@ RootCandidates::RootCandidates(const Snapshot& snapshot, const BatchShapes& shap
 absl::Span<const uint32_t> RootCandidates::Distances(uint32_t shape, uint32_t most_extra) {
   const std::vector<uint32_t>& all = RootsOf(shape).distances;
   const uint64_t most = uint64_t{shapes_.shapes[shape].nearest_hops} + most_extra;
-  const auto end = std::upper_bound(all.begin(), all.end(), most);
+  const auto end = absl::c_upper_bound(all, most);
   return absl::MakeConstSpan(all).first(static_cast<size_t>(end - all.begin()));
 }
 
@@ -259,16 +260,16 @@ absl::Span<const SwitchIndex> RootCandidates::PutForward(uint32_t shape, uint32_
   const std::vector<Root>& all = RootsOf(shape).all;
   near_.clear();
   forward_.clear();
-  auto r = std::lower_bound(all.begin(), all.end(), hops,
-                            [](const Root& root, uint32_t h) { return root.hops < h; });
+  auto r =
+      absl::c_lower_bound(all, hops, [](const Root& root, uint32_t h) { return root.hops < h; });
   for (; r != all.end() && r->hops == hops; ++r) {
     if (state_.degrees()[r->index.value()] == 0) continue;
     if (near_.size() >= kNearRoots && r->total_hops > near_[0].total_hops) break;
     near_.push_back(*r);
   }
   if (near_.empty()) return forward_;
-  const auto first = std::min_element(near_.begin(), near_.end(),
-                                      [&](const Root& a, const Root& b) { return IsBefore(a, b); });
+  const auto first =
+      absl::c_min_element(near_, [&](const Root& a, const Root& b) { return IsBefore(a, b); });
   std::swap(near_[0], *first);
   for (size_t i = 0; i < wanted && i < near_.size(); ++i) {
     if (i > 0) {
@@ -305,7 +306,7 @@ const RootCandidates::Roots& RootCandidates::RootsOf(uint32_t shape) {
     const uint64_t all_hops = total[twins.class_of(SwitchIndex(s))] - uint64_t{2} * own[s];
     roots.all.push_back({farthest[s], all_hops, SwitchIndex(s)});
   }
-  std::sort(roots.all.begin(), roots.all.end(), [](const Root& a, const Root& b) {
+  absl::c_sort(roots.all, [](const Root& a, const Root& b) {
     return std::tie(a.hops, a.total_hops, a.index) < std::tie(b.hops, b.total_hops, b.index);
   });
   for (const Root& root : roots.all) {
@@ -492,8 +493,7 @@ bool TreeRerouter::FindServers(const BatchShape& shape, SwitchIndex root, size_t
     }
     if (found_.empty()) return false;
     const SwitchIndex best =
-        *std::min_element(found_.begin(), found_.end(),
-                          [&](SwitchIndex a, SwitchIndex b) { return key(a) < key(b); });
+        *absl::c_min_element(found_, [&](SwitchIndex a, SwitchIndex b) { return key(a) < key(b); });
     servers_[best.value()] = degrees[best.value()];
   }
   return true;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
 #include "absl/status/status.h"
@@ -36,7 +37,7 @@ class ShapeFinder {
     for (const SwitchCapacity& c : capacity) {
       if (c.entries_free > 0) degrees_.push_back(c.degree_limit);
     }
-    std::sort(degrees_.begin(), degrees_.end(), std::greater<>());
+    absl::c_sort(degrees_, std::greater<>());
   }
 
   absl::Status Add(size_t number, const BatchCommunicator& communicator) {
@@ -91,7 +92,7 @@ class ShapeFinder {
                           Describe(fabric_, fabric_.Vertex(leaf)),
                           " are in different subnetworks: no cable joins them");
     }
-    std::sort(leaves_.begin(), leaves_.end());
+    absl::c_sort(leaves_);
     return "";
   }
 
@@ -127,7 +128,7 @@ class ShapeFinder {
 
   void FindNearest(BatchShape& shape) const {
     const std::vector<uint8_t> farthest = FarthestHops(snapshot_, shape.leaves);
-    const uint8_t least = *std::min_element(farthest.begin(), farthest.end());
+    const uint8_t least = *absl::c_min_element(farthest);
     if (least == SwitchDistances::kUnreachable) return;
     shape.nearest_hops = least;
     for (uint32_t s = 0; s < farthest.size(); ++s) {
@@ -178,8 +179,7 @@ uint32_t LeastMostPackets(const BatchShapes& shapes, absl::Span<const uint32_t> 
     if (s == BatchShapes::kNone) continue;
     for (const uint32_t ranks : shapes.shapes[s].ranks_on) leaves.push_back({ranks, i});
   }
-  std::stable_sort(leaves.begin(), leaves.end(),
-                   [](const Leaf& a, const Leaf& b) { return a.ranks > b.ranks; });
+  absl::c_stable_sort(leaves, [](const Leaf& a, const Leaf& b) { return a.ranks > b.ranks; });
   for (const Leaf& leaf : leaves) {
     if (spare[leaf.position] > 0) {
       --spare[leaf.position];
@@ -271,7 +271,7 @@ void BatchState::Count(uint32_t communicator, const BatchTree& tree, int times) 
     if (times > 0) {
       served.push_back(communicator);
     } else {
-      served.erase(std::find(served.begin(), served.end(), communicator));
+      served.erase(absl::c_find(served, communicator));
     }
   }
 }

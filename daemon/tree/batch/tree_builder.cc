@@ -21,6 +21,7 @@
 #include <set>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "daemon/tree/root_choice.h"
 #include "daemon/tree/type2_candidate.h"
 
@@ -131,7 +132,7 @@ void BatchTreeBuilder::AssignWays(const BatchShape& shape, SwitchIndex root) {
   for (const Channel& channel : fabric_.switch_channels(root)) {
     const SwitchIndex next = fabric_.AsSwitch(channel.to);
     if (next == root || degrees_[next.value()] < 2) continue;
-    if (std::find(ways_.begin(), ways_.end(), next) == ways_.end()) ways_.push_back(next);
+    if (absl::c_find(ways_, next) == ways_.end()) ways_.push_back(next);
   }
   std::vector<uint64_t> ranks(ways_.size(), 0);
   size_t current = 0;
@@ -303,8 +304,7 @@ constexpr uint32_t kTreesBetweenReports = 256;
 // Fewer entries, then fewer packets on the busiest link of the tree.
 bool IsLighter(const BatchTree& a, const BatchTree& b) {
   const auto key = [](const BatchTree& tree) {
-    return std::make_pair(tree.serving.size(),
-                          *std::max_element(tree.packets.begin(), tree.packets.end()));
+    return std::make_pair(tree.serving.size(), *absl::c_max_element(tree.packets));
   };
   return key(a) < key(b);
 }
@@ -328,9 +328,7 @@ BatchOffers::BatchOffers(const Snapshot& snapshot, const BatchState& state,
 
 void BatchOffers::SortByPromise(std::vector<Root>& roots, size_t wanted) const {
   const absl::Span<const uint32_t> degrees = state_.degrees();
-  roots.erase(std::remove_if(roots.begin(), roots.end(),
-                             [&](const Root& r) { return degrees[r.index.value()] == 0; }),
-              roots.end());
+  std::erase_if(roots, [&](const Root& r) { return degrees[r.index.value()] == 0; });
   const auto key = [&](const Root& r) {
     return std::make_tuple(r.hops, r.lacks_servers, state_.loads().through(r.index),
                            -state_.free_entries()[r.index.value()], r.index);
