@@ -128,7 +128,7 @@ class ChainPlacement {
 //                           that spawns more makes room for the one it displaces one cost deeper
 //
 // Worst case exponential in the kinds of blocks, hence bounded: kGaveUp after so many steps, each
-// O(kinds * n + n^2). Knows neither ranks nor nested groups (limited_groups.h).
+// O(kinds * n + n^2). Knows neither ranks nor nested groups (group_slots.h).
 
 // One way to arrange the inside of a block.
 struct BlockShape {

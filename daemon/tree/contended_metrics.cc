@@ -9,7 +9,6 @@
 #include "absl/algorithm/container.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/closed_form.h"
-#include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/tree_metrics.h"
 
 namespace coppice {

@@ -53,7 +53,7 @@ struct CostProfile {
   double same_host_us = 0;
   double mean_route_links = 4;  // delta, for the closed forms
   double port_gbps = 0;         // B_port where the fabric does not know a link's capacity
-  uint32_t mtu_bytes = 2048;    // payload of one packet; longer ones are pipelined (pipelining.h)
+  uint32_t mtu_bytes = 2048;    // payload of one packet; longer ones are pipelined (tree_metrics.h)
   // Keeps a wire or port busy beside each packet's payload. Not in S/B_min: l and phi are measured
   // with whole packets.
   uint32_t header_bytes = 0;

@@ -6,7 +6,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/tree/chain_placement.h"
-#include "daemon/tree/limited_groups.h"
 #include "daemon/tree/type1.h"
 
 namespace coppice {

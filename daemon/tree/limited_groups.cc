@@ -1,5 +1,3 @@
-#include "daemon/tree/limited_groups.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -8,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "daemon/tree/chain_placement.h"
+#include "daemon/tree/group_slots.h"
 #include "daemon/tree/type1.h"
 
 namespace coppice {

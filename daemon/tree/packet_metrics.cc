@@ -1,7 +1,6 @@
 // One loop over events by time. An event is a packet's head before a link that others use, too, or
 // at a node where others arrive: whatever a packet has to itself it passes at once, because times
 // only grow along its way and packets of one edge keep their order.
-#include "daemon/tree/packet_metrics.h"
 
 #include <algorithm>
 #include <array>

@@ -15,8 +15,8 @@
 #include "daemon/tree/link_use.h"
 #include "daemon/tree/trade.h"
 #include "daemon/tree/tree.h"
-#include "daemon/tree/type1_choice.h"
-#include "daemon/tree/type2_builder.h"
+#include "daemon/tree/type1.h"
+#include "daemon/tree/type2_candidate.h"
 
 namespace coppice {
 namespace {

@@ -20,7 +20,7 @@ namespace coppice {
 // is not in the fabric); FAILED_PRECONDITION (members in different components or without a route:
 // names two of them); RESOURCE_EXHAUSTED (type II was demanded and no candidate root works: names
 // the full switches; or no width respects the NICs' degree limit). With a policy also as
-// CheckPolicy and ChooseByPolicy (trade_front.h).
+// CheckPolicy and ChooseByPolicy (trade.h).
 absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& profile,
                                   absl::Span<const SwitchCapacity> capacity,
                                   const TreeRequest& request);

@@ -1,5 +1,3 @@
-#include "daemon/tree/postal_groups.h"
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "daemon/tree/even_routes.h"
 #include "daemon/tree/tree.h"
 #include "daemon/tree/tree_metrics.h"
+#include "daemon/tree/type1_postal.h"
 
 namespace coppice {
 namespace {

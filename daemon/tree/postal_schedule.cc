@@ -1,5 +1,3 @@
-#include "daemon/tree/postal_schedule.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "daemon/tree/type1_postal.h"
 
 namespace coppice {
 namespace {

@@ -13,10 +13,9 @@
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
-#include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/planner.h"
 #include "daemon/tree/root_choice.h"
-#include "daemon/tree/type1_choice.h"
+#include "daemon/tree/type1.h"
 #include "daemon/tree/type2_candidate.h"
 
 namespace coppice {

@@ -22,12 +22,57 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "daemon/tree/trade_front.h"
 #include "daemon/tree/tree.h"
 #include "daemon/tree/tree_plan.h"
 
 namespace coppice {
+
+// Trees that none beats, and which of them a policy takes. Works on figures alone: knows no tree,
+// no fabric.
+//
+//   entries
+//     ^  x                 x  in the front: better in time or entries (or on links) than
+//     |     o                 every other
+//     |  .  x   o          o  beaten by an x in all of them
+//     |            x
+//     +---------------> time
+
+struct TradeFigures {
+  double total_us = 0;
+  uint32_t entries = 0;
+  double busiest_link_us = 0;
+  uint32_t busiest_link_packets = 0;  // not compared
+};
+
+// At least as good in all three; figures within 1e-9 of each other count as equal.
+bool IsNoWorse(const TradeFigures& a, const TradeFigures& b);
+
+// Ids of what none beats. Of those alike in all three, the first.
+class TradeFront final {
+ public:
+  struct Point {
+    TradeFigures figures;
+    size_t id = 0;
+  };
+  // False: some point is no worse. Otherwise what the new one beats goes. O(points).
+  bool Offer(const TradeFigures& figures, size_t id);
+  absl::Span<const Point> points() const { return points_; }
+  // By time, then entries.
+  void Sort();
+
+ private:
+  std::vector<Point> points_;
+};
+
+// The position of the point that the policy takes: of those within its limits the one with the
+// least weighted sum, each figure scaled to 0 (least of them) .. 1 (greatest); of equal sums the
+// first. `points` is not empty. FAILED_PRECONDITION: no point is within the limits; names the limit
+// and the least that can be had.
+absl::StatusOr<size_t> ChooseByPolicy(absl::Span<const TradeFront::Point> points,
+                                      const TradePolicy& policy);
 
 struct TradeBounds {
   size_t roots = 16;

@@ -33,7 +33,7 @@
 // leaves when everything is reduced: each direction has its own packets and slowest stage, and the
 // port is no stage of its own (its packets of one direction are in the node's). phi is latency: a
 // node stores and forwards as many packets at a time as come. What packets do to each other beyond
-// that is what packet_metrics.h follows them for.
+// that is what contended_metrics.h follows them for.
 #ifndef COPPICE_DAEMON_TREE_TREE_METRICS_H_
 #define COPPICE_DAEMON_TREE_TREE_METRICS_H_
 

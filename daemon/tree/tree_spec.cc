@@ -1,11 +1,12 @@
 #include "daemon/tree/tree_spec.h"
 
 #include <array>
+#include <cmath>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/tree/trade_front.h"
 #include "proto/text/limits.h"
 
 namespace coppice {
@@ -84,6 +85,20 @@ absl::Status CheckMix(const CollectiveMix& mix) {
     return absl::InvalidArgumentError("sizes: all weights are 0; give at least one a weight");
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckPolicy(const TradePolicy& policy) {
+  for (const auto& [field, weight] :
+       {std::pair("latency", policy.latency), std::pair("entries", policy.entries),
+        std::pair("link_load", policy.link_load),
+        std::pair("max_busiest_link_us", policy.max_busiest_link_us)}) {
+    if (weight >= 0 && std::isfinite(weight)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("policy.", field, ": ", weight, " must be 0 or more, and finite"));
+  }
+  if (policy.latency > 0 || policy.entries > 0 || policy.link_load > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "policy: the weights latency, entries and link_load are all 0; give one above 0");
 }
 
 namespace {

@@ -2,7 +2,7 @@
 // dearer than the last and never less; whoever has the least takes the next step, until all others
 // are known to take as long as the best whose time is known.
 //
-//   counted        O(P / k) a tree, nothing built        type1_count.h     the time itself where
+//   counted        O(P / k) a tree, nothing built        type1_bound.h     the time itself where
 //   edge by edge   O(P), edges without their routes      type1_bound.h     these two are exact
 //   evaluated      every route walked                    tree_metrics.h    always the time
 //
@@ -10,12 +10,11 @@
 // (contended_metrics.h): without them is the least that they could take.
 //
 // Long messages have steps of their own: a bound from the first and last packet of each edge
-// (contended_metrics.h), then every packet followed (packet_metrics.h).
+// (contended_metrics.h), then every packet followed (packet_metrics.cc).
 //
 // Hierarchical trees start at the second step, but of widths that give one tree only the lowest is
 // a candidate; mostly they are seen to be alike without being built (group_slots.h). There are
 // a few postal trees, the first of which is improved.
-#include "daemon/tree/type1_choice.h"
 
 #include <algorithm>
 #include <array>
@@ -32,10 +31,8 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/group_slots.h"
-#include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/type1.h"
 #include "daemon/tree/type1_bound.h"
-#include "daemon/tree/type1_count.h"
 #include "daemon/tree/type1_postal.h"
 
 namespace coppice {

@@ -1,9 +1,8 @@
-#include "daemon/tree/type1_count.h"
-
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
 #include "absl/types/span.h"
+#include "daemon/tree/type1_bound.h"
 
 namespace coppice {
 namespace {

@@ -8,8 +8,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/tree/postal_groups.h"
-#include "daemon/tree/postal_schedule.h"
 #include "daemon/tree/type1.h"
 
 namespace coppice {

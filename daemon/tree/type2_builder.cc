@@ -2,12 +2,11 @@
 // costs (Chen 2024, 4.1-4.2; spec: trees, 4).
 //
 //   nearest roots --> least it can take --> probe: physical tree of --> whole tree --> prediction
-//     idle first      (root_bound)          the leaf switches alone,    of all ranks   with queues
+//     idle first      (root_choice)         the leaf switches alone,    of all ranks   with queues
 //        |                 |                who must serve                  |
 //        |                 +-- not sooner --+-- none, or more switches -----+-- the best stays
 //        v                                                                  v
 //   all others, by the least that they can take: none if the best is proven, or enough was tried
-#include "daemon/tree/type2_builder.h"
 
 #include <algorithm>
 #include <memory>
@@ -19,7 +18,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
-#include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/root_choice.h"
 #include "daemon/tree/type2_candidate.h"
 

@@ -6,8 +6,6 @@
 // Spending entries is the same descent with another move: one more switch below the link serves.
 // What it sends falls from p packets to max(1, p - K + 1), and with it every load up to the next
 // switch that serves.
-#include "daemon/tree/batch/balance.h"
-
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "daemon/tree/batch/repair.h"
 #include "daemon/tree/batch/reroute.h"
 #include "daemon/tree/batch/tree_builder.h"
 

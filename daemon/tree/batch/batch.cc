@@ -19,7 +19,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/tree/batch/balance.h"
 #include "daemon/tree/batch/baseline.h"
 #include "daemon/tree/batch/repair.h"
 #include "daemon/tree/batch/state.h"

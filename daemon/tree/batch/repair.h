@@ -4,7 +4,10 @@
 #ifndef COPPICE_DAEMON_TREE_BATCH_REPAIR_H_
 #define COPPICE_DAEMON_TREE_BATCH_REPAIR_H_
 
+#include <cstdint>
+
 #include "daemon/fabric/snapshot.h"
+#include "daemon/tree/batch/batch.h"
 #include "daemon/tree/batch/state.h"
 #include "daemon/tree/batch/tree_builder.h"
 
@@ -27,6 +30,32 @@ void SaveEntries(const BatchShapes& shapes, RootReach reach, BatchState& state,
 // 64 switches that can serve, or too many trees or assignments to look at.
 void SearchSmallBatch(const Snapshot& snapshot, const BatchShapes& shapes, RootReach reach,
                       BatchState& state);
+
+// Unloads the most loaded links of a planned batch: first without taking more entries, or farther
+// roots where these count, then, if links are the goal, with what entries are left.
+
+// Until no single communicator that crosses a most loaded link can be moved so that the greatest
+// load falls, or fewer links carry it; or until `offers` is exhausted.
+void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
+                  BatchOffers& offers);
+
+// Spends entries that are left on the most loaded links: more switches of the trees that cross one
+// serve, so that fewer packets reach it. Until no tree over a most loaded link has such a switch,
+// or `most_entries` are spent. No link's load grows, and nobody's root or physical tree changes.
+void SpendEntriesOnLinks(uint32_t most_entries, BatchState& state);
+
+// One such entry; can be undone. False: nobody over the most loaded link has such a switch.
+bool SpendEntryOnLinks(BatchState& state);
+
+// Unloads the most loaded links of a planned batch further than moves by entries do: trees are
+// planned anew for their links, over roots at every distance, with as many entries as before or a
+// few more.
+
+// Nobody loses a tree, the batch takes at most `most_entries` in all (or what it takes already),
+// the greatest load does not grow, and roots do not go farther where `reach` counts that. Ends when
+// no tree over a most loaded link can leave it, or `offers` is exhausted.
+void UnloadLinks(const Snapshot& snapshot, const BatchShapes& shapes, RootReach reach,
+                 uint64_t most_entries, BatchState& state, BatchOffers& offers);
 
 }  // namespace coppice
 

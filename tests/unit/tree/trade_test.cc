@@ -13,7 +13,7 @@
 
 #include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/link_use.h"
-#include "daemon/tree/type1_choice.h"
+#include "daemon/tree/type1.h"
 #include "daemon/tree/type2_candidate.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -14,7 +14,6 @@
 #include "daemon/tree/planner.h"
 #include "daemon/tree/type1.h"
 #include "daemon/tree/type1_bound.h"
-#include "daemon/tree/type1_count.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fabrics.h"

@@ -15,7 +15,6 @@
 
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/planner.h"
-#include "daemon/tree/postal_schedule.h"
 #include "daemon/tree/tree_metrics.h"
 #include "daemon/tree/type1.h"
 #include "gmock/gmock.h"
