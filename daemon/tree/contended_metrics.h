@@ -6,7 +6,8 @@
 //   496 ranks of other leaf switches below one root, 32-ary:      ranks --- leaf ===16=== spine ---
 //   496 packets on the one cable of a pruned fat tree             each waits for those before it
 //
-// Below: for which trees and sizes every packet is followed, and what that costs (packet_metrics.cc).
+// Below: for which trees and sizes every packet is followed, and what that costs
+// (packet_metrics.cc).
 #ifndef COPPICE_DAEMON_TREE_CONTENDED_METRICS_H_
 #define COPPICE_DAEMON_TREE_CONTENDED_METRICS_H_
 

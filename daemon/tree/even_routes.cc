@@ -20,10 +20,13 @@ double KnownCapacity(const Snapshot& snapshot, const CostProfile& profile, Chann
   return known > 0 ? known : profile.port_gbps;
 }
 
-double WaitUs(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel) {
-  const double gbps = KnownCapacity(snapshot, profile, channel);
-  const double u = std::clamp<double>(snapshot.utilisation(channel), 0, kMaxUtilisation);
+double WaitUs(const CostProfile& profile, double gbps, double utilisation) {
+  const double u = std::clamp<double>(utilisation, 0, kMaxUtilisation);
   return u > 0 ? SerialisationUs(profile.mtu_bytes, gbps) * u / (2 * (1 - u)) : 0;
+}
+
+double WaitUs(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel) {
+  return WaitUs(profile, KnownCapacity(snapshot, profile, channel), snapshot.utilisation(channel));
 }
 
 std::optional<double> EvenTrunkGbps(const Snapshot& snapshot, const CostProfile& profile) {

@@ -31,7 +31,8 @@ double LeastKnown(double a, double b);
 // shortest routes a packet takes; nullopt where it does, or where routes are not the shortest.
 std::optional<double> EvenTrunkGbps(const Snapshot& snapshot, const CostProfile& profile);
 
-// w(u): the mean wait for others' packets before a channel.
+// w(u): the mean wait for others' packets before a channel; 0 where its rate is unknown.
+double WaitUs(const CostProfile& profile, double gbps, double utilisation);
 double WaitUs(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel);
 
 // Holds references to what it is made of.

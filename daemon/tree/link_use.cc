@@ -68,28 +68,16 @@ bool LinkUseCounter::Climb(const PhysicalTree& physical, VertexIndex child, Vert
   return true;
 }
 
-template <class Visitor>
-absl::Status LinkUseCounter::ForEachEdge(const AggregationTree& tree, const PhysicalTree* physical,
-                                         Visitor visit) {
+absl::Status LinkUseCounter::AddTree(const AggregationTree& tree, const PhysicalTree* physical) {
   const bool climbs = physical != nullptr && snapshot_->routes->kind() == RouteKind::kShortestPath;
   if (climbs) PlacePhysical(*physical);
+  absl::Status status;
   for (uint32_t node = 0; node < tree.node_count(); ++node) {
     if (tree.parents[node] == AggregationTree::kNoParent) continue;
     const VertexIndex child = tree.vertices[node], parent = tree.vertices[tree.parents[node]];
-    if (climbs && Climb(*physical, child, parent)) continue;
-    RETURN_IF_ERROR(visit(AddEdge(child, parent)));
+    if (!climbs || !Climb(*physical, child, parent)) status.Update(AddEdge(child, parent));
   }
-  return absl::OkStatus();
-}
-
-absl::Status LinkUseCounter::AddTree(const AggregationTree& tree, const PhysicalTree* physical) {
-  return ForEachEdge(tree, physical, [](absl::Status status) { return status; });
-}
-
-void LinkUseCounter::AddWhatIsRouted(const AggregationTree& tree, const PhysicalTree* physical) {
-  const absl::Status always_ok =
-      ForEachEdge(tree, physical, [](const absl::Status&) { return absl::OkStatus(); });
-  static_cast<void>(always_ok);
+  return status;
 }
 
 void LinkUseCounter::Take(std::vector<ChannelUse>& uses) {
@@ -127,16 +115,6 @@ BusiestLink FindBusiestLink(const Snapshot& snapshot, const CostProfile& profile
   return busiest;
 }
 
-namespace {
-
-// w(u) of tree_metrics.h.
-bool IsSlight(double u, double gbps, const CostProfile& profile) {
-  if (u >= 0.5 || gbps <= 0) return u <= 0;
-  return profile.mtu_bytes * 8e-3 / gbps * u / (2 * (1 - u)) < kMinWaitUs;
-}
-
-}  // namespace
-
 Snapshot ForPrediction(const Snapshot& snapshot, const CostProfile& profile) {
   static const auto* const kIdle =
       new std::shared_ptr<const LinkLoad>(std::make_shared<const LinkLoad>());
@@ -146,7 +124,9 @@ Snapshot ForPrediction(const Snapshot& snapshot, const CostProfile& profile) {
   if (slowest <= 0 || (profile.port_gbps > 0 && profile.port_gbps < slowest)) {
     slowest = profile.port_gbps;
   }
-  if (IsSlight(snapshot.load->greatest(), slowest, profile)) with.load = *kIdle;
+  if (slowest > 0 && WaitUs(profile, slowest, snapshot.load->greatest()) < kMinWaitUs) {
+    with.load = *kIdle;
+  }
   return with;
 }
 

@@ -33,11 +33,9 @@ class LinkUseCounter final {
   void Begin(const Snapshot& snapshot);
   // One edge over the routes. NOT_FOUND, and nothing counted: there is none, one way or the other.
   absl::Status AddEdge(VertexIndex child, VertexIndex parent);
-  // The channels of `tree`; `physical` may be null. Errors as AddEdge.
+  // The channels of `tree`; `physical` may be null, and may lack vertices (any index that the
+  // fabric does not have) and channels. NOT_FOUND: an edge has no route; the others are counted.
   absl::Status AddTree(const AggregationTree& tree, const PhysicalTree* physical);
-  // The same without the edges that have no route. The physical tree may lack vertices (any index
-  // that the fabric does not have) and channels.
-  void AddWhatIsRouted(const AggregationTree& tree, const PhysicalTree* physical);
   // What was counted, by channel. Ready for Begin.
   void Take(std::vector<ChannelUse>& uses);
 
@@ -47,9 +45,6 @@ class LinkUseCounter final {
   };
   void Cross(ChannelIndex channel, uint32_t up, uint32_t down);
   void PlacePhysical(const PhysicalTree& physical);
-  template <class Visitor>
-  absl::Status ForEachEdge(const AggregationTree& tree, const PhysicalTree* physical,
-                           Visitor visit);
   bool Climb(const PhysicalTree& physical, VertexIndex child, VertexIndex parent);
 
   const Snapshot* snapshot_ = nullptr;

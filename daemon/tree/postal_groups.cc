@@ -216,7 +216,7 @@ class Search {
         ranks_(static_cast<uint32_t>(parents.size())),
         left_((ranks_ <= kMaxRanksSearchedFully ? kMaxPostalStepsOfFew : kMaxPostalSteps) /
               ranks_) {
-    Count();
+    children_ = ChildCounts(parents_);
   }
 
   double Run() {
@@ -241,7 +241,7 @@ class Search {
     if (!(us < us_ * kBetter)) return false;
     us_ = us;
     parents_ = tried_;
-    Count();
+    children_ = ChildCounts(parents_);
     return true;
   }
 
@@ -382,13 +382,6 @@ class Search {
       if (r == static_cast<int32_t>(above)) return true;
     }
     return false;
-  }
-
-  void Count() {
-    children_.assign(ranks_, 0);
-    for (const int32_t parent : parents_) {
-      if (parent >= 0) ++children_[parent];
-    }
   }
 
   const PostalGroups& groups_;

@@ -44,6 +44,7 @@ struct ChildLists {
   }
 };
 ChildLists ChildrenOf(absl::Span<const int32_t> parents);
+std::vector<uint32_t> ChildCounts(absl::Span<const int32_t> parents);  // [node]
 
 // The largest sum of length(node), a node's edge to its parent, on the way from a node to the root.
 template <class Length>

@@ -48,10 +48,7 @@ absl::StatusOr<AggregationTree> BareTypeITree(const Fabric& fabric, Members memb
 }
 
 absl::Status CheckNicDegree(const AggregationTree& tree, uint32_t nic_degree) {
-  std::vector<uint32_t> children(tree.node_count(), 0);
-  for (const int32_t parent : tree.parents) {
-    if (parent >= 0) ++children[parent];
-  }
+  const std::vector<uint32_t> children = ChildCounts(tree.parents);
   const auto most = absl::c_max_element(children);
   if (most == children.end() || *most <= nic_degree) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "daemon/tree/type1_bound.h"
 
@@ -20,16 +21,14 @@ struct CountedClasses {
 CountedClasses ClassesOf(const Snapshot& snapshot, absl::Span<const SwitchIndex> leaves) {
   const TwinClasses& twins = snapshot.routes->distances().classes();
   CountedClasses classes;
-  for (const SwitchIndex leaf : leaves) classes.twin.push_back(twins.class_of(leaf));
-  std::vector<uint32_t> of_leaf = classes.twin;
-  absl::c_sort(classes.twin);
-  classes.twin.erase(std::unique(classes.twin.begin(), classes.twin.end()), classes.twin.end());
-  for (uint32_t& c : of_leaf) {
-    const auto at = absl::c_lower_bound(classes.twin, c);
-    c = static_cast<uint32_t>(at - classes.twin.begin());
+  absl::flat_hash_map<uint32_t, uint32_t> number;  // of a class in the fabric
+  for (const SwitchIndex leaf : leaves) {
+    const uint32_t twin = twins.class_of(leaf);
+    const auto [at, is_new] = number.try_emplace(twin, static_cast<uint32_t>(classes.twin.size()));
+    if (is_new) classes.twin.push_back(twin);
+    classes.of_leaf.push_back(at->second);
   }
   classes.joins_leaves = classes.twin.size() < leaves.size();
-  classes.of_leaf = std::move(of_leaf);
   return classes;
 }
 
@@ -216,19 +215,15 @@ Type1Count::Type1Count(const Snapshot& snapshot, const CostProfile& profile,
                               ? between_gbps
                               : port_gbps_);
   }
-  double total_weight = 0;
-  for (const SizeShare& share : request.sizes) total_weight += share.weight;
   const NodeCost& nic = profile.nic;
-  for (const SizeShare& share : request.sizes) {
-    const Pipeline pipeline = PipelineOf(profile, PayloadOf(request.operation, share.bytes));
-    const Payload& payload = pipeline.packet;
-    const double match_us = nic.MatchUs(payload.reduced_bytes);
-    sizes_.push_back({.weight = total_weight > 0 ? share.weight / total_weight
-                                                 : 1.0 / static_cast<double>(request.sizes.size()),
+  ForEachPayload(request, [&](const Payload& payload, double weight) {
+    const Pipeline pipeline = PipelineOf(profile, payload);
+    const Payload& packet = pipeline.packet;
+    sizes_.push_back({.weight = weight,
                       .pipeline = pipeline,
-                      .up = PhaseOf(payload.up_bytes, match_us, 0),
-                      .down = PhaseOf(payload.down_bytes, nic.send_us, nic.send_us)});
-  }
+                      .up = PhaseOf(packet.up_bytes, nic.MatchUs(packet.reduced_bytes), 0),
+                      .down = PhaseOf(packet.down_bytes, nic.send_us, nic.send_us)});
+  });
   packets_.resize(same_bundle_ + 1);
   us_.resize(request.members.size() / 2 + 2);
 }
@@ -240,25 +235,14 @@ void Type1Count::FindBundles(const Snapshot& snapshot) {
   if (absl::c_adjacent_find(request_.members, comes_after) == request_.members.end()) {
     return;  // every rank in a bundle after the last one's
   }
-  std::vector<uint64_t> bundles(request_.members.size());  // bundle, then rank
-  for (size_t rank = 0; rank < bundles.size(); ++rank) {
-    bundles[rank] = uint64_t{snapshot.fabric->bundle(request_.members[rank]).value()} << 32 | rank;
+  absl::flat_hash_map<uint32_t, uint32_t> number;  // of a bundle
+  std::vector<uint32_t> group;
+  for (const EndpointIndex member : request_.members) {
+    const uint32_t bundle = snapshot.fabric->bundle(member).value();
+    group.push_back(number.try_emplace(bundle, static_cast<uint32_t>(number.size())).first->second);
   }
-  if (!absl::c_is_sorted(bundles)) absl::c_sort(bundles);
-  for (size_t i = 1; i < bundles.size(); ++i) {
-    bundles_are_shared_ = bundles_are_shared_ || bundles[i] >> 32 == bundles[i - 1] >> 32;
-  }
-  if (!bundles_are_shared_) return;
-  bundle_.group.resize(bundles.size());
-  for (size_t i = 0; i < bundles.size(); ++i) {
-    if (i == 0 || bundles[i] >> 32 != bundles[i - 1] >> 32) {
-      bundle_.begin.push_back(static_cast<uint32_t>(i));
-    }
-    const auto rank = static_cast<uint32_t>(bundles[i]);
-    bundle_.group[rank] = static_cast<uint32_t>(bundle_.begin.size() - 1);
-    bundle_.ranks.push_back(rank);
-  }
-  bundle_.begin.push_back(static_cast<uint32_t>(bundles.size()));
+  bundles_are_shared_ = number.size() < group.size();
+  if (bundles_are_shared_) bundle_ = LevelOf(std::move(group));
 }
 
 // True: all members' ports are alike.

@@ -325,19 +325,6 @@ void TryLevels(const PostalGroups& groups, uint32_t degree, TimeOfParents time_o
   }
 }
 
-// Of two ranks, or one.
-void HangOnRoot(AggregationTree& tree) {
-  for (uint32_t rank = 1; rank < tree.rank_count; ++rank) tree.parents[rank] = 0;
-}
-
-uint32_t MostChildren(const AggregationTree& tree) {
-  std::vector<uint32_t> children(tree.rank_count, 0);
-  for (const int32_t parent : tree.parents) {
-    if (parent >= 0) ++children[parent];
-  }
-  return *absl::c_max_element(children);
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
@@ -348,7 +335,7 @@ absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
   ASSIGN_OR_RETURN(tree, BareTypeITree(*snapshot.fabric, request.members, TreeBuilder::kPostal,
                                        request.width.value_or(2)));
   if (tree.rank_count <= 2) {
-    HangOnRoot(tree);
+    if (tree.rank_count == 2) tree.parents[1] = 0;
     tree.width = 2;
     RETURN_IF_ERROR(CheckNicDegree(tree, nic_degree));
     const double us = time_of(tree.parents, kNoCutoff);
@@ -376,7 +363,7 @@ absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
   for (size_t i = 0; i < trees.size(); ++i) {
     trees[i].us = tried[i].us;
     trees[i].tree.parents = std::move(tried[i].parents);
-    trees[i].tree.width = std::max(2U, MostChildren(trees[i].tree));
+    trees[i].tree.width = std::max(2U, *absl::c_max_element(ChildCounts(trees[i].tree.parents)));
   }
   return trees;
 }

@@ -8,7 +8,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <random>
 #include <utility>
 #include <vector>
@@ -59,34 +58,6 @@ double TimeOf(const Snapshot& snapshot, const CostProfile& profile, const TreeRe
   const auto edges = EdgeCosts(snapshot, profile, tree);
   EXPECT_TRUE(edges.ok()) << edges.status();
   return EvaluateMix(profile, tree, *edges, request).total_us;
-}
-
-TEST(PostalSlots, AreTakenAsFromAHeap) {
-  std::mt19937_64 random(TestSeed() + 20);
-  for (int round = 0; round < 200; ++round) {
-    // Whole numbers, so that many slots begin at one time.
-    const std::vector<double> later = {static_cast<double>(1 + random() % 4),
-                                       static_cast<double>(1 + random() % 6),
-                                       static_cast<double>(1 + random() % 9)};
-    using Entry = std::pair<double, uint32_t>;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap;
-    PostalSlots<3> slots;
-    slots.Push(0, 0, 0);
-    heap.emplace(0, 0);
-    PostalSlot slot;
-    for (int taken = 0; slots.Take(slot); ++taken) {
-      ASSERT_FALSE(heap.empty());
-      ASSERT_EQ(Entry(slot.us, slot.unit), heap.top()) << "round " << round;
-      heap.pop();
-      for (size_t queue = 0; queue < later.size() && taken < 100; ++queue) {
-        if (random() % 2 == 0) continue;
-        const auto unit = static_cast<uint32_t>(random() % 1000);
-        slots.Push(queue, slot.us + later[queue], unit);
-        heap.emplace(slot.us + later[queue], unit);
-      }
-    }
-    EXPECT_TRUE(heap.empty());
-  }
 }
 
 // Least time in which `ranks` are reached: Bar-Noy and Kipnis 1992 with lag and gap 1, each node
