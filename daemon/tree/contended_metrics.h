@@ -102,9 +102,8 @@ absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
 //   rank 0   <-------- 0 1 2 ...    and comes down again at once, if as many go down as come up
 //
 // Of very long messages the first packets are followed; those after them take as long as those
-// after the first did, or a slowest stage each if that is longer. Knows nothing of the simulator,
-// which judges it. Deterministic: events of one instant are handled in order of node, direction and
-// packet.
+// after the first did, or a slowest stage each if that is longer. Events of one instant are handled
+// in order of node, direction and packet.
 
 // Packets of one direction followed in one tree, in sum: 40 of each of 512 ranks; and at most of
 // one rank.

@@ -19,8 +19,6 @@
 // exact search that is bounded: is_least says whether the result is proven. It is for all lists of
 // up to five hosts of up to eight ranks, of six of up to six, and for all nestings that the tests
 // compare with every placement; random machines of up to 27,000 ranks left none unproven.
-//
-// Knows neither fabric nor endpoints.
 #ifndef COPPICE_DAEMON_TREE_GROUP_SLOTS_H_
 #define COPPICE_DAEMON_TREE_GROUP_SLOTS_H_
 

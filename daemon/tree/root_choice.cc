@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <tuple>
 
 #include "absl/algorithm/container.h"
@@ -216,20 +217,11 @@ RootBound::RootBound(const Snapshot& snapshot, const CostProfile& profile,
   }
   for (const SizeShare& share : request.sizes) wires_matter_ |= share.bytes > kShortBytes;
   const TwinClasses& twins = snapshot.routes->distances().classes();
+  std::map<uint32_t, uint32_t> ranks_of;  // [class]
   for (size_t leaf = 0; leaf < ranks_on_leaf_.size(); ++leaf) {
-    classes_.push_back({twins.class_of(places.leaf_switches[leaf]), ranks_on_leaf_[leaf]});
+    ranks_of[twins.class_of(places.leaf_switches[leaf])] += ranks_on_leaf_[leaf];
   }
-  absl::c_sort(classes_,
-               [](const LeafClass& a, const LeafClass& b) { return a.twin_class < b.twin_class; });
-  size_t last = 0;
-  for (size_t i = 1; i < classes_.size(); ++i) {
-    if (classes_[i].twin_class == classes_[last].twin_class) {
-      classes_[last].ranks += classes_[i].ranks;
-    } else {
-      classes_[++last] = classes_[i];
-    }
-  }
-  classes_.resize(last + 1);
+  for (const auto& [twin_class, ranks] : ranks_of) classes_.push_back({twin_class, ranks});
 }
 
 uint32_t RootBound::ranks_on(SwitchIndex s) const {

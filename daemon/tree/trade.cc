@@ -297,8 +297,6 @@ absl::StatusOr<Trade> FindTrade(const Snapshot& snapshot, const Snapshot& predic
   return search.Take();
 }
 
-// What becomes of the front: a list, the tree that the policy takes, and the words for it.
-
 namespace {
 
 std::string Describe(const TradeTree& tree) {

@@ -30,8 +30,7 @@
 
 namespace coppice {
 
-// Trees that none beats, and which of them a policy takes. Works on figures alone: knows no tree,
-// no fabric.
+// Trees that none beats, and which of them a policy takes, by their figures alone:
 //
 //   entries
 //     ^  x                 x  in the front: better in time or entries (or on links) than

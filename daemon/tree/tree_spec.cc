@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "proto/text/limits.h"
@@ -14,6 +15,8 @@ namespace {
 
 constexpr std::array<absl::string_view, 4> kOperationNames = {"barrier", "bcast", "reduce",
                                                               "allreduce"};
+constexpr std::array<absl::string_view, 5> kBuilderNames = {"kary", "knomial", "hierarchical",
+                                                            "minimum-cost", "postal"};
 
 }  // namespace
 
@@ -22,10 +25,9 @@ absl::string_view ToString(Operation operation) {
 }
 
 std::optional<Operation> ParseOperation(absl::string_view name) {
-  for (size_t i = 0; i < kOperationNames.size(); ++i) {
-    if (kOperationNames[i] == name) return static_cast<Operation>(i);
-  }
-  return std::nullopt;
+  const auto at = absl::c_find(kOperationNames, name);
+  if (at == kOperationNames.end()) return std::nullopt;
+  return static_cast<Operation>(at - kOperationNames.begin());
 }
 
 Payload PayloadOf(Operation operation, uint64_t bytes, bool mpi_root_is_tree_root) {
@@ -46,19 +48,7 @@ Payload PayloadOf(Operation operation, uint64_t bytes, bool mpi_root_is_tree_roo
 absl::string_view ToString(TreeType type) { return type == TreeType::kTypeI ? "I" : "II"; }
 
 absl::string_view ToString(TreeBuilder builder) {
-  switch (builder) {
-    case TreeBuilder::kKary:
-      return "kary";
-    case TreeBuilder::kKnomial:
-      return "knomial";
-    case TreeBuilder::kHierarchical:
-      return "hierarchical";
-    case TreeBuilder::kMinimumCost:
-      return "minimum-cost";
-    case TreeBuilder::kPostal:
-      return "postal";
-  }
-  return "";
+  return kBuilderNames[static_cast<size_t>(builder)];
 }
 
 absl::Status CheckMix(const CollectiveMix& mix) {

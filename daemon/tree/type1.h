@@ -77,9 +77,7 @@ inline constexpr size_t kMaxRanksForLadder = 16384;
 std::vector<uint32_t> WidthsToTry(const CostProfile& profile, const TreeRequest& request,
                                   uint32_t nic_degree);
 
-// The best type I tree for one communicator on the live fabric: every builder, every width that
-// the closed form allows, each judged by the exact evaluation.
-
+// The best type I tree for one communicator on the live fabric.
 struct Type1Result {
   Alternative quickest;  // its builder, width and total_us
   std::optional<TimedTree>

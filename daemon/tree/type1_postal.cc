@@ -27,8 +27,6 @@ namespace {
 // order of node number: so of equal groups those that are served in turn, and before others, get
 // the lower ranks.
 //
-// Knows neither fabric nor costs beyond the groups' constants.
-
 // [rank] parent, -1 for the root. `near` < groups.levels.size(); `degree` >= 2 and more than
 // groups.most_in_unit. At least two ranks. O(P log P) times a dozen, groups alike scheduled once.
 std::vector<int32_t> PostalParents(const PostalGroups& groups, size_t near, uint32_t degree);

@@ -39,10 +39,9 @@ namespace coppice {
 //   a node serves     #  #  #            one child each `gap`
 //   child 1 is there     |-- lag --|     `lag` after its slot begins, and serves from then on
 //
-// The tree works in both directions. Read backwards in time the way up is a broadcast, too: a child
-// must have its packet there before its parent's slot for it. So both directions and all sizes of
-// the mix add up to one lag and one gap. Routes enter as hops; load only orders the units of a
-// group. What a finished tree costs is not decided here but by the exact evaluation.
+// Read backwards in time the way up is a broadcast, too: a child must have its packet there before
+// its parent's slot for it. So both directions and all sizes of the mix add up to one lag and one
+// gap. Routes enter as hops; load only orders the units of a group.
 
 // A unit is the ranks of one bundle (a host's ports on one switch), the first of which serves the
 // others, or a single rank.
@@ -118,7 +117,6 @@ double ImprovePostal(const PostalGroups& groups, uint32_t degree, TimeOfParents 
 // It may serve others' leaders before, for as long as T leaves that time. The part that needs most
 // is served first.
 //
-// Knows neither fabric nor ranks.
 
 struct PostalCosts {
   double near_us = 0, far_us = 0;  // lag within a part and between parts; near <= far

@@ -147,9 +147,10 @@ class Type2Search {
   // Of a tree that is taken for this root: with one serving switch that is some root, which is
   // looked at itself; with more the topmost may be another than a root that no rank is on.
   double LeastUs(SwitchIndex root) {
-    const uint32_t entries = MostEntries();
-    if (entries == 1 || Bound().ranks_on(root) > 0) return Bound().LeastUs(root, entries);
-    return Bound().LeastUsAnywhere(nearest_hops_, entries);
+    if (home_entries_ == 1 || Bound().ranks_on(root) > 0) {
+      return Bound().LeastUs(root, home_entries_);
+    }
+    return Bound().LeastUsAnywhere(nearest_hops_, home_entries_);
   }
 
   bool MayBeSooner(double least_us) const {
@@ -180,9 +181,6 @@ class Type2Search {
            packets_followed_ <= kMaxPackets;
   }
 
-  // That a better tree may take.
-  uint32_t MostEntries() const { return home_entries_; }
-
   // Whether the roots as near as the first one that worked are still being compared by entries.
   bool IsHome() const { return hops_ == home_hops_; }
 
@@ -193,7 +191,7 @@ class Type2Search {
       const bool may_save = has_weaker_ && can_improve_ && IsHome();
       if (!may_save || ++dearer_tried_ >= kMaxDearer) return false;
     }
-    const uint32_t entries = MostEntries();
+    const uint32_t entries = home_entries_;
     if (entries <= LeastEntries() || !IsHome()) {
       if (!MayBeSooner(least_us == kNoBound ? LeastUs(root) : least_us)) return true;
     }
@@ -368,12 +366,11 @@ class Type2Search {
   void Offer(const Type2Candidate& candidate, absl::Span<const uint32_t> serving) {
     double cutoff_us = kNoCutoff;
     if (result_.best) {
-      const uint32_t entries = MostEntries();
-      if (serving.size() > entries) return;
+      if (serving.size() > home_entries_) return;
       const double best_us = result_.best->predicted.total_us;
       if (!IsHome()) {
         cutoff_us = best_us / kWorthIt;
-      } else if (serving.size() == entries) {
+      } else if (serving.size() == home_entries_) {
         cutoff_us = best_us;
       }
     }

@@ -26,8 +26,7 @@ namespace coppice {
 // The fewest switches of a physical tree that must serve so that one aggregation tree connects all
 // its members (Chen 2024, algorithm 5, made exact for any degree limits; spec: trees, 4.4).
 //
-// Works on plain arrays: knows no fabric, no load and no time. Those who do pass them in as a
-// preference among switches that save equally much.
+// Works on plain arrays; load comes in as a preference among switches that save equally much.
 
 // A rooted tree in which members hang. All spans are [vertex]; vertex 0 is the root and every
 // parent comes before its children.
@@ -125,9 +124,8 @@ absl::StatusOr<PhysicalTree> BuildPhysicalTree(const Snapshot& snapshot,
                                                absl::Span<const EndpointIndex> endpoints,
                                                SwitchIndex root);
 
-// Type II trees: from a communicator and what switches have left to the tree that takes the fewest
-// entries (Chen 2024, section 4), with the reason if there is none.
-
+// From a communicator and what switches have left to the tree that takes the fewest entries (Chen
+// 2024, section 4), with the reason if there is none.
 struct Type2Result {
   std::optional<TimedTree> best;
   bool may_serve_more = false;  // more switches of its physical tree could serve than do

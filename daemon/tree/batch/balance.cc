@@ -149,17 +149,13 @@ void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
 // for a few rounds:
 //
 //     all trees once under exponential prices                       (reroute.cc)
-//     steepest descent from the worst links, as above, with other moves and an order of
-//     them:
+//     steepest descent from the worst links, as above:
 //       communicators over a link with M, those with fewest packets there first: planned anew
 //         for (its own greatest load, added squares); kept if (M, links that carry it) falls
 //       nobody can leave: entries, one by one, to the trees over M; taken back unless M falls
 //
-// The first evens out many links at little cost, the second ends what few links are left, and
-// spends entries. The small ones go first because big ones have fewer places to go. For one
-// communicator: its own root and servers with other paths, then a few roots of each distance; the
-// first distance where its links all stay below M ends it, so that roots stay as near as links
-// allow.
+// For one communicator: its own root and servers with other paths, then a few roots of each
+// distance, as far as the first where its links all stay below M.
 //
 // Ends at the latest where counting forbids more (LeastMostPackets): 16 for process grids whose
 // lines fill leaf switches of 16 ports, where a line's fewest entries are less than its leaf

@@ -141,15 +141,9 @@ class ImprovementReport {
   static uint32_t MostStretches(const BatchOptions& options) {
     const bool compares_reach = options.reach == RootReach::kToAdmit;
     const uint32_t best = compares_reach ? 4 : 3;
-    switch (options.goal) {
-      case BatchGoal::kEntries:
-        return best;
-      case BatchGoal::kBoth:
-        return best + 1;
-      case BatchGoal::kLinks:
-        return best + 2 + (options.reach == RootReach::kAny ? 4 : 0);
-    }
-    return best;
+    if (options.goal == BatchGoal::kEntries) return best;
+    if (options.goal == BatchGoal::kBoth) return best + 1;
+    return best + 2 + (options.reach == RootReach::kAny ? 4 : 0);
   }
 
   const BatchProgress& progress_;

@@ -223,11 +223,9 @@ std::optional<BatchTree> PathSpreader::Lay(const BatchShape& shape) {
 //
 // About four trees a communicator and pass.
 
-// Hops to all ranks count what crosses links: of equally far leaf switches the one with most of the
-// ranks beside it spares the links of their part of the fabric most.
-
 namespace {
 
+constexpr int kWalks = 4;                    // towards a root, in search of a server
 constexpr size_t kNearRoots = 32;            // roots of a distance that take turns
 constexpr size_t kTurn = 7919;               // prime: visits all of any shorter list
 constexpr uint32_t kMaxRootsKept = 2 << 20;  // 48 MiB
@@ -316,12 +314,6 @@ const RootCandidates::Roots& RootCandidates::RootsOf(uint32_t shape) {
   }
   return roots;
 }
-
-namespace {
-
-constexpr int kWalks = 4;  // towards a root, in search of a server
-
-}  // namespace
 
 // What one communicator could have instead of `old`, while it has nothing.
 struct TreeRerouter::Search {

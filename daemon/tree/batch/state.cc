@@ -9,7 +9,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
@@ -18,13 +17,11 @@
 
 namespace coppice {
 
-// One pass over the members with an array of counters over switches: no search or hash per member,
-// one hash per communicator.
-
 namespace {
 
 constexpr uint32_t kNoSwitch = UINT32_MAX;
 
+// One pass over the members with an array of counters over switches.
 class ShapeFinder {
  public:
   ShapeFinder(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity)
@@ -100,17 +97,13 @@ class ShapeFinder {
     std::vector<uint32_t> ranks_on;
     ranks_on.reserve(leaves_.size());
     for (const SwitchIndex leaf : leaves_) ranks_on.push_back(count_[leaf.value()]);
-    const size_t hash = absl::HashOf(leaves_, ranks_on);
-    for (const uint32_t known : by_hash_[hash]) {
-      const BatchShape& shape = shapes_.shapes[known];
-      if (shape.leaves == leaves_ && shape.ranks_on == ranks_on) return known;
-    }
     const auto number = static_cast<uint32_t>(shapes_.shapes.size());
-    by_hash_[hash].push_back(number);
+    const auto [known, is_new] = known_.try_emplace({leaves_, ranks_on}, number);
+    if (!is_new) return known->second;
     BatchShape& shape = shapes_.shapes.emplace_back();
     shape.leaves = leaves_;
+    shape.ranks = absl::c_accumulate(ranks_on, 0U);
     shape.ranks_on = std::move(ranks_on);
-    for (const uint32_t ranks : shape.ranks_on) shape.ranks += ranks;
     shape.fewest = Fewest(shape.ranks);
     FindNearest(shape);
     return number;
@@ -142,7 +135,7 @@ class ShapeFinder {
   std::vector<uint32_t> count_;      // [switch] ranks of the communicator at hand
   std::vector<SwitchIndex> leaves_;  // where count_ is not 0
   std::vector<uint32_t> degrees_;    // of all switches with a free entry, largest first
-  absl::flat_hash_map<size_t, std::vector<uint32_t>> by_hash_;
+  absl::flat_hash_map<std::pair<std::vector<SwitchIndex>, std::vector<uint32_t>>, uint32_t> known_;
   BatchShapes shapes_;
 };
 

@@ -18,9 +18,7 @@
 namespace coppice {
 
 // Where a batch's communicators are, as far as planning on switches can tell them apart: equally
-// many ranks on the same leaf switches are one shape. Of the 256 columns of a grid on leaf switches
-// of 16 ports, 16 each share one, and distances and roots are found once for them.
-
+// many ranks on the same leaf switches are one shape, whose distances and roots are found once.
 struct BatchShape {
   std::vector<SwitchIndex> leaves;  // ascending
   std::vector<uint32_t> ranks_on;   // [position in leaves] at least 1
