@@ -361,7 +361,8 @@ absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
   for (size_t i = 0; i < trees.size(); ++i) {
     trees[i].us = tried[i].us;
     trees[i].tree.parents = std::move(tried[i].parents);
-    trees[i].tree.width = std::max(2U, *absl::c_max_element(ChildCounts(trees[i].tree.parents)));
+    const std::vector<uint32_t> children = ChildCounts(trees[i].tree.parents);
+    trees[i].tree.width = std::max(2U, *absl::c_max_element(children));
   }
   return trees;
 }
