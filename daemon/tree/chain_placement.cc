@@ -21,15 +21,8 @@ uint64_t SlotsOf(uint32_t width, uint32_t exponent) {
 uint32_t ChainPlacement::ExponentFor(absl::Span<const Block> blocks, uint32_t width) {
   uint32_t exponent = blocks.back().exponent;
   uint64_t sum = 0;  // of the blocks so far, in units of k^exponent, rounded up
-  for (size_t i = blocks.size(); i-- > 0;) {
-    for (; exponent < blocks[i].exponent; ++exponent) {
-      if (sum <= 1) {
-        exponent = blocks[i].exponent;
-        break;
-      }
-      sum = (sum - 1) / width + 1;
-    }
-    ++sum;
+  for (size_t i = blocks.size(); i-- > 0; ++sum) {
+    for (; exponent < blocks[i].exponent; ++exponent) sum = (sum - 1) / width + 1;
   }
   for (; sum > 1; ++exponent) sum = (sum - 1) / width + 1;
   return exponent;
@@ -38,57 +31,19 @@ uint32_t ChainPlacement::ExponentFor(absl::Span<const Block> blocks, uint32_t wi
 uint32_t ChainPlacement::LeastHeight(absl::Span<const Block> blocks, uint32_t width, uint32_t n) {
   uint32_t height = 0;
   for (const Block& block : blocks) height = std::max(height, block.height);
-  while (!Feasible(blocks, width, n, height)) ++height;
+  while (!Construct(blocks, width, n, height)) ++height;
   return height;
 }
 
 uint32_t ChainPlacement::Place(absl::Span<const Block> blocks, uint32_t width, uint32_t n) {
   const uint32_t height = LeastHeight(blocks, width, n);
-  Construct(blocks, width, n, height);
   OrderAlike(blocks);
   FillPlaces();
   return height;
 }
 
-// Whether Construct() succeeds, by the number of open chains of each cost.
-bool ChainPlacement::Feasible(absl::Span<const Block> blocks, uint32_t width, uint32_t n,
-                              uint32_t height) {
-  count_.assign(n + 1, 0);
-  count_[0] = 1;
-  uint32_t top = 0;  // greatest cost of an open chain
-  uint32_t level = n;
-  for (size_t i = 0; i < blocks.size();) {
-    if (blocks[i].exponent < level) {
-      uint64_t wanted = blocks.size() - i;
-      --level;
-      top = std::min(top + 1, n);
-      uint64_t below = 0;  // chains of cost c-1 before the split
-      for (uint32_t c = 0; c <= top; ++c) {
-        const uint64_t before = count_[c];
-        const uint64_t now = std::min(wanted, before + below * (width - 1));
-        below = before;
-        count_[c] = now;
-        wanted -= now;
-      }
-      continue;
-    }
-    size_t end = i;  // of the blocks that are alike
-    while (end < blocks.size() && blocks[end].exponent == level &&
-           blocks[end].height == blocks[i].height) {
-      ++end;
-    }
-    if (blocks[i].height > height) return false;
-    for (uint32_t cost = std::min(height - blocks[i].height, top) + 1; cost-- > 0 && i < end;) {
-      const uint64_t taken = std::min<uint64_t>(count_[cost], end - i);
-      count_[cost] -= taken;
-      i += taken;
-    }
-    if (i < end) return false;
-  }
-  return true;
-}
-
-void ChainPlacement::Construct(absl::Span<const Block> blocks, uint32_t width, uint32_t n,
+// False: some block finds no chain.
+bool ChainPlacement::Construct(absl::Span<const Block> blocks, uint32_t width, uint32_t n,
                                uint32_t height) {
   chains_.clear();
   chains_.push_back({.parent = 0, .cost = 0, .spawned = 0, .offset = 0, .block = kOpen});
@@ -99,22 +54,26 @@ void ChainPlacement::Construct(absl::Span<const Block> blocks, uint32_t width, u
   uint32_t level = n;
   for (uint32_t i = 0; i < blocks.size();) {
     if (blocks[i].exponent == level) {
-      Take(blocks[i], i, height);
+      if (!Take(blocks[i], i, height)) return false;
       ++i;
       continue;
     }
     --level;
     Split(width, SlotsOf(width, level), blocks.size() - i);
   }
+  return true;
 }
 
 // Closes the dearest open chain that `block` may stand on.
-void ChainPlacement::Take(const Block& block, uint32_t index, uint32_t height) {
+bool ChainPlacement::Take(const Block& block, uint32_t index, uint32_t height) {
   uint32_t cost = std::min<uint32_t>(height - block.height, open_.size() - 1);
-  while (open_[cost].empty()) --cost;
+  while (open_[cost].empty()) {
+    if (cost-- == 0) return false;
+  }
   chain_of_[index] = open_[cost].back();
   chains_[open_[cost].back()].block = index;
   open_[cost].pop_back();
+  return true;
 }
 
 // Opens the next level, of `unit` slots a node, and keeps the `wanted` cheapest chains: of one cost

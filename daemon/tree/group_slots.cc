@@ -53,7 +53,8 @@ class Arranger {
     GroupArrangement arrangement;
     arrangement.height = height();
     arrangement.slot_exponent = units_.empty() ? 0 : units_.back().exponent;
-    if (SlotsFit(arrangement.slot_exponent)) arrangement.slots = Slots();
+    const bool fits = SlotsOf(width_, arrangement.slot_exponent) <= uint64_t{1} << 63;
+    if (fits) arrangement.slots = Slots();
     arrangement.parents = std::move(parents_);
     return arrangement;
   }
@@ -136,15 +137,6 @@ class Arranger {
       ++degrees_[parent];
     }
     return whole;
-  }
-
-  bool SlotsFit(uint32_t exponent) const {
-    uint64_t slots = 1;
-    for (uint32_t i = 0; i < exponent; ++i) {
-      if (slots > (uint64_t{1} << 63) / width_) return false;
-      slots *= width_;
-    }
-    return true;
   }
 
   // Adds the offsets of the groups around, outer before inner.

@@ -7,17 +7,12 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/even_routes.h"
+#include "daemon/tree/tree_metrics.h"
 
 namespace coppice {
 namespace {
 
 constexpr uint32_t kNowhere = UINT32_MAX;
-
-double WireBytes(const CostProfile& profile, uint64_t bytes) {
-  const uint64_t mtu = profile.mtu_bytes > 0 ? profile.mtu_bytes : UINT64_MAX;  // 0: no limit
-  const uint64_t packets = std::max<uint64_t>(1, bytes / mtu + (bytes % mtu != 0 ? 1 : 0));
-  return static_cast<double>(bytes) + static_cast<double>(packets) * profile.header_bytes;
-}
 
 }  // namespace
 
@@ -92,10 +87,14 @@ void LinkUseCounter::Take(std::vector<ChannelUse>& uses) {
 }
 
 MessageBytes BytesOfMessages(const CostProfile& profile, const CollectiveMix& mix) {
+  const auto on_wire = [&](uint64_t bytes, uint64_t packets) {
+    return static_cast<double>(bytes) + static_cast<double>(packets) * profile.header_bytes;
+  };
   MessageBytes mean;
   ForEachPayload(mix, [&](const Payload& payload, double weight) {
-    mean.up += weight * WireBytes(profile, payload.up_bytes);
-    mean.down += weight * WireBytes(profile, payload.down_bytes);
+    const Pipeline pipeline = PipelineOf(profile, payload);
+    mean.up += weight * on_wire(payload.up_bytes, pipeline.more_up + 1);
+    mean.down += weight * on_wire(payload.down_bytes, pipeline.more_down + 1);
   });
   return mean;
 }

@@ -171,10 +171,11 @@ absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& p
   // A builder of type I says which type is wanted as clearly as the type itself.
   const bool try_type2 = request.type == TreeType::kTypeII || (!request.type && !request.builder);
   const Snapshot predicting = ForPrediction(snapshot, profile);
+  const PlanInput input = {snapshot, predicting, profile, capacity, request, places};
   TreePlan plan;
   Type2Result type2;
   if (try_type2) {
-    type2 = BuildType2(snapshot, predicting, profile, capacity, request, places);
+    type2 = BuildType2(input);
     plan.full_switches = type2.full_switches;
   }
   if (request.type != TreeType::kTypeII) {
@@ -194,8 +195,7 @@ absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& p
     return RefuseType2(*snapshot.fabric, type2);
   }
   if (request.policy || request.list_tradeoffs) {
-    ASSIGN_OR_RETURN(Trade trade,
-                     FindTrade(snapshot, predicting, profile, capacity, request, places, plan));
+    ASSIGN_OR_RETURN(Trade trade, FindTrade(input, plan));
     RETURN_IF_ERROR(ApplyTrade(request, std::move(trade), plan));
   }
   plan.height = Height(plan.tree);

@@ -31,23 +31,15 @@ using Serving = std::vector<uint32_t>;  // switch vertices, ascending
 
 class TradeSearch {
  public:
-  TradeSearch(const Snapshot& snapshot, const Snapshot& predicting, const CostProfile& profile,
-              absl::Span<const SwitchCapacity> capacity, const TreeRequest& request,
-              const MemberPlaces& places, const TradeBounds& bounds)
-      : snapshot_(snapshot),
-        predicting_(predicting),
-        profile_(profile),
-        capacity_(capacity),
-        request_(request),
-        places_(places),
-        bounds_(bounds),
-        bytes_(BytesOfMessages(profile, request)) {
-    for (const SwitchCapacity& c : capacity) highest_ = std::max(highest_, c.degree_limit);
-    const size_t members = request.members.size();
+  TradeSearch(const PlanInput& input, const TradeBounds& bounds)
+      : in_(input), bounds_(bounds), bytes_(BytesOfMessages(input.profile, input.request)) {
+    for (const SwitchCapacity& c : input.capacity) highest_ = std::max(highest_, c.degree_limit);
+    const size_t members = in_.request.members.size();
     // Following four packets takes about as long as all else that is found out of a rank.
-    const uint64_t packets = FollowsPackets(profile, request, static_cast<uint32_t>(members))
-                                 ? PacketsToFollow(profile, request, members)
-                                 : 0;
+    const uint64_t packets =
+        FollowsPackets(in_.profile, in_.request, static_cast<uint32_t>(members))
+            ? PacketsToFollow(in_.profile, in_.request, members)
+            : 0;
     const uint64_t affordable = std::max<uint64_t>(
         bounds.ranks / std::max<uint64_t>(members, packets / 4), TradeBounds::kMinTrees);
     left_ = std::min<uint64_t>(bounds.trees, affordable);
@@ -61,11 +53,12 @@ class TradeSearch {
   }
 
   void OfferType1() {
-    TreeRequest request = request_;
+    TreeRequest request = in_.request;
     for (const std::optional<TreeBuilder> builder : kTypeIBuilders) {
-      if (request_.builder && request_.builder != builder) continue;
+      if (in_.request.builder && in_.request.builder != builder) continue;
       request.builder = builder;
-      absl::StatusOr<Type1Result> best = ChooseType1(predicting_, profile_, request, places_);
+      absl::StatusOr<Type1Result> best =
+          ChooseType1(in_.predicting, in_.profile, request, in_.places);
       if (!best.ok()) continue;
       TradeTree tree = {*std::move(best->best), {}};
       if (MeasureLink(tree).ok()) Keep(std::move(tree));
@@ -76,11 +69,11 @@ class TradeSearch {
     const std::vector<SwitchIndex> roots = Roots();
     for (size_t r = 0; r < roots.size(); ++r) {
       absl::StatusOr<PhysicalTree> physical =
-          BuildPhysicalTree(snapshot_, places_.endpoints, roots[r]);
+          BuildPhysicalTree(in_.snapshot, in_.places.endpoints, roots[r]);
       if (!physical.ok()) continue;
       share_ = left_ / (roots.size() - r);
       left_ -= share_;
-      TryRoot(MakeType2Candidate(*snapshot_.fabric, capacity_, places_, highest_,
+      TryRoot(MakeType2Candidate(*in_.snapshot.fabric, in_.capacity, in_.places, highest_,
                                  *std::move(physical)));
       left_ += share_;
     }
@@ -100,9 +93,10 @@ class TradeSearch {
   // --- Roots: nearest first, then one hop farther; each in the order of SortRoots.
 
   std::vector<SwitchIndex> Roots() const {
-    if (!places_.all_on_switches || request_.members.size() < 2) return {};
-    if (request_.root_switch) return {*snapshot_.fabric->FindSwitch(*request_.root_switch)};
-    const std::vector<uint8_t> farthest = FarthestHops(snapshot_, places_.leaf_switches);
+    if (!in_.places.all_on_switches || in_.request.members.size() < 2) return {};
+    if (in_.request.root_switch)
+      return {*in_.snapshot.fabric->FindSwitch(*in_.request.root_switch)};
+    const std::vector<uint8_t> farthest = FarthestHops(in_.snapshot, in_.places.leaf_switches);
     const uint8_t least = *absl::c_min_element(farthest);
     std::vector<SwitchIndex> roots;
     for (const uint32_t hops : {least + 0U, least + 1U}) {
@@ -111,7 +105,7 @@ class TradeSearch {
       for (uint32_t s = 0; s < farthest.size(); ++s) {
         if (farthest[s] == hops) ring.emplace_back(s);
       }
-      SortRoots(snapshot_, capacity_, ring);
+      SortRoots(in_.snapshot, in_.capacity, ring);
       roots.insert(roots.end(), ring.begin(), ring.end());
     }
     const size_t most = std::clamp<size_t>(left_ / kMinTreesPerRoot, 1, bounds_.roots);
@@ -130,7 +124,8 @@ class TradeSearch {
     if (!Works(candidate, all)) return;
     Offer(candidate, all);
     for (const bool for_time : {true, false}) {
-      const std::vector<uint32_t> preference = ServingPreference(snapshot_, candidate, !for_time);
+      const std::vector<uint32_t> preference =
+          ServingPreference(in_.snapshot, candidate, !for_time);
       const Serving least =
           ChooseServing(candidate.switches(candidate.degrees, preference)).serving;
       if (least.empty()) return;
@@ -226,11 +221,12 @@ class TradeSearch {
     if (share_ == 0) return kNoTrade;
     --share_;
     TradeTree tree;
-    tree.tree = HangRanks(*snapshot_.fabric, request_.members, places_, *candidate.physical,
-                          candidate.members, candidate.degrees, serving);
-    if (!EdgeCosts(predicting_, profile_, tree.tree, path_, tree.edges).ok()) return kNoTrade;
-    tree.predicted = EvaluateMix(profile_, tree.tree, tree.edges, request_);
-    if (!AddContention(predicting_, profile_, tree.tree, tree.edges, request_, tree.predicted)
+    tree.tree = HangRanks(*in_.snapshot.fabric, in_.request.members, in_.places,
+                          *candidate.physical, candidate.members, candidate.degrees, serving);
+    if (!EdgeCosts(in_.predicting, in_.profile, tree.tree, path_, tree.edges).ok()) return kNoTrade;
+    tree.predicted = EvaluateMix(in_.profile, tree.tree, tree.edges, in_.request);
+    if (!AddContention(in_.predicting, in_.profile, tree.tree, tree.edges, in_.request,
+                       tree.predicted)
              .ok()) {
       return kNoTrade;
     }
@@ -242,10 +238,10 @@ class TradeSearch {
   }
 
   absl::Status MeasureLink(TradeTree& tree) {
-    links_.Begin(snapshot_);
+    links_.Begin(in_.snapshot);
     RETURN_IF_ERROR(links_.AddTree(tree.tree, tree.physical.get()));
     links_.Take(uses_);
-    tree.busiest = FindBusiestLink(snapshot_, profile_, bytes_, uses_);
+    tree.busiest = FindBusiestLink(in_.snapshot, in_.profile, bytes_, uses_);
     return absl::OkStatus();
   }
 
@@ -257,12 +253,7 @@ class TradeSearch {
 
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  const Snapshot& snapshot_;
-  const Snapshot& predicting_;
-  const CostProfile& profile_;
-  const absl::Span<const SwitchCapacity> capacity_;
-  const TreeRequest& request_;
-  const MemberPlaces& places_;
+  const PlanInput in_;
   const TradeBounds& bounds_;
   const MessageBytes bytes_;
   uint32_t highest_ = 0;  // highest degree limit of any switch
@@ -284,12 +275,10 @@ TradeFigures TradeTree::figures() const {
   return {predicted.total_us, tree.serving_switch_count(), busiest.us, busiest.packets};
 }
 
-absl::StatusOr<Trade> FindTrade(const Snapshot& snapshot, const Snapshot& predicting,
-                                const CostProfile& profile,
-                                absl::Span<const SwitchCapacity> capacity,
-                                const TreeRequest& request, const MemberPlaces& places,
-                                const TreePlan& planned, const TradeBounds& bounds) {
-  TradeSearch search(snapshot, predicting, profile, capacity, request, places, bounds);
+absl::StatusOr<Trade> FindTrade(const PlanInput& input, const TreePlan& planned,
+                                const TradeBounds& bounds) {
+  const TreeRequest& request = input.request;
+  TradeSearch search(input, bounds);
   RETURN_IF_ERROR(search.OfferPlanned(planned));
   if (request.type != TreeType::kTypeII) search.OfferType1();
   const bool wants_type2 = request.type == TreeType::kTypeII || (!request.type && !request.builder);

@@ -94,12 +94,9 @@ struct Trade {
 };
 
 // `planned` is what PlanTree takes without a policy; the front is never empty, because it is tried,
-// too. Load as in BuildType2. NOT_FOUND: an edge of `planned` has no route.
-absl::StatusOr<Trade> FindTrade(const Snapshot& snapshot, const Snapshot& predicting,
-                                const CostProfile& profile,
-                                absl::Span<const SwitchCapacity> capacity,
-                                const TreeRequest& request, const MemberPlaces& places,
-                                const TreePlan& planned, const TradeBounds& bounds = {});
+// too. NOT_FOUND: an edge of `planned` has no route.
+absl::StatusOr<Trade> FindTrade(const PlanInput& input, const TreePlan& planned,
+                                const TradeBounds& bounds = {});
 
 // What request.policy takes replaces `plan`, its reason says what that gives up; without a policy
 // the plan stays. Fills tradeoffs if they are asked for. Errors as ChooseByPolicy.

@@ -30,6 +30,19 @@ struct TreeRequest : TreeSpec {
   std::vector<EndpointIndex> members;  // rank order
 };
 
+// What the searches for a tree are given. Roots and cables are chosen by the load of `snapshot`,
+// times are predicted with that of `predicting` (link_use.h). `capacity` is [switch_count];
+// `request` is valid, its members are at `places` and reach each other. All must outlive the
+// search.
+struct PlanInput {
+  const Snapshot& snapshot;
+  const Snapshot& predicting;
+  const CostProfile& profile;
+  absl::Span<const SwitchCapacity> capacity;
+  const TreeRequest& request;
+  const MemberPlaces& places;
+};
+
 // One tree that no other was found to beat in all three figures.
 struct Tradeoff {
   TreeType type = TreeType::kTypeI;

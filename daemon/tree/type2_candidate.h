@@ -141,14 +141,8 @@ struct Type2Result {
 // the soonest is taken, within 2 % and by the exact prediction: nearer ones first, a farther one
 // for a gain of 1 % at least. Roots that cannot be sooner (root_choice.h), or are like one that was
 // tried, are passed over. Large searches end early, with the best so far (bounds: .cc); "none" is
-// the answer after every candidate, or says how many were tried.
-//
-// Roots and cables are chosen by the load of `snapshot`, times are predicted with that of
-// `predicting` (link_use.h). Nobody serves for one member. `request` is valid and its members
-// reach each other.
-Type2Result BuildType2(const Snapshot& snapshot, const Snapshot& predicting,
-                       const CostProfile& profile, absl::Span<const SwitchCapacity> capacity,
-                       const TreeRequest& request, const MemberPlaces& places);
+// the answer after every candidate, or says how many were tried. Nobody serves for one member.
+Type2Result BuildType2(const PlanInput& input);
 
 }  // namespace coppice
 

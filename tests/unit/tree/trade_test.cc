@@ -313,8 +313,9 @@ TEST(Trade, ChainsComeNearTheExhaustiveFront) {
     bounds.all_sets = false;
     const Snapshot predicting = ForPrediction(c.snapshot, c.profile);
     const absl::StatusOr<Trade> trade =
-        FindTrade(c.snapshot, predicting, c.profile, c.capacity, c.request,
-                  *FindMemberPlaces(c.snapshot, c.request.members), *plan, bounds);
+        FindTrade({c.snapshot, predicting, c.profile, c.capacity, c.request,
+                   *FindMemberPlaces(c.snapshot, c.request.members)},
+                  *plan, bounds);
     ASSERT_TRUE(trade.ok());
     for (const Tradeoff& exact : plan->tradeoffs) {
       double us = 1e9, link = 1e9, least_us = 1e9, least_link = 1e9;
