@@ -12,10 +12,8 @@
 // Long messages have steps of their own: a bound from the first and last packet of each edge
 // (contended_metrics.h), then every packet followed (packet_metrics.cc).
 //
-// Hierarchical trees start at the second step, but of widths that give one tree only the lowest is
-// a candidate; mostly they are seen to be alike without being built (group_slots.h). There are
-// a few postal trees, the first of which is improved.
-
+// Hierarchical trees start at the second step; mostly they need no arranging (group_slots.h). There
+// are a few postal trees, the first of which is improved.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -164,20 +162,14 @@ class Type1Search {
     return children;
   }
 
+  // Of widths that give one tree the lowest.
   void AdmitHierarchical(uint32_t width) {
-    if (Flat().Find(width, nic_degree_)) {
-      const std::vector<uint32_t> roots(Flat().roots().begin(), Flat().roots().end());
-      if (absl::c_find(flat_roots_, roots) != flat_roots_.end()) return;
-      flat_roots_.push_back(roots);
-      Flat().Parents(parents_);
-    } else {
-      absl::StatusOr<AggregationTree> tree = Build(TreeBuilder::kHierarchical, width);
-      if (!tree.ok() || tree->parents == last_parents_) return;
-      parents_ = last_parents_ = std::move(tree->parents);
-    }
+    absl::StatusOr<AggregationTree> tree = Build(TreeBuilder::kHierarchical, width);
+    if (!tree.ok() || absl::c_linear_search(hierarchical_, tree->parents)) return;
     Candidate candidate = {.builder = TreeBuilder::kHierarchical, .width = width};
-    if (!follows_packets_) BoundEdges(candidate, parents_);
+    if (!follows_packets_) BoundEdges(candidate, tree->parents);
     candidates_.push_back(candidate);
+    hierarchical_.push_back(std::move(tree->parents));
   }
 
   // Auto with a width asks for a k-ary or k-nomial shape.
@@ -413,7 +405,11 @@ class Type1Search {
   }
 
   absl::StatusOr<AggregationTree> BuildHierarchicalAt(uint32_t width) {
-    if (!Flat().Find(width, nic_degree_)) {
+    if (!flat_) {
+      groups_ = GroupMembers(*snapshot_.hierarchy, request_.members);
+      flat_.emplace(*groups_);
+    }
+    if (!flat_->Find(width, nic_degree_)) {
       return BuildHierarchical(fabric_, *groups_, request_.members, width, nic_degree_);
     }
     AggregationTree tree;
@@ -421,14 +417,6 @@ class Type1Search {
                      BareTypeITree(fabric_, request_.members, TreeBuilder::kHierarchical, width));
     flat_->Parents(tree.parents);
     return tree;
-  }
-
-  FlatGroups& Flat() {
-    if (!flat_) {
-      groups_ = GroupMembers(*snapshot_.hierarchy, request_.members);
-      flat_.emplace(*groups_);
-    }
-    return *flat_;
   }
 
   // --- Words.
@@ -529,11 +517,9 @@ class Type1Search {
   std::optional<Type1Count> count_;     // until all are admitted, if they can be counted
   std::optional<NestedGroups> groups_;  // of the members, once hierarchical trees are asked for
   std::optional<FlatGroups> flat_;      // with them
-  std::vector<std::vector<uint32_t>> flat_roots_;  // of the flat trees so far
-  std::vector<int32_t> last_parents_;              // of the last tree that is not flat
-  std::vector<int32_t> parents_;                   // of the hierarchical tree at hand
-  std::vector<ChannelIndex> path_;                 // of the edge at hand
-  std::vector<PostalTree> postal_;                 // once they are candidates
+  std::vector<std::vector<int32_t>> hierarchical_;  // parents of those candidates
+  std::vector<ChannelIndex> path_;                  // of the edge at hand
+  std::vector<PostalTree> postal_;                  // once they are candidates
 
   std::vector<Candidate> candidates_;
   double least_us_ = kNoCutoff;    // known so far

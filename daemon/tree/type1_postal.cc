@@ -284,11 +284,6 @@ constexpr double kClearlyBetter = 1 - 1e-9;
 // per packet, and a deeper tree of few children may be faster.
 constexpr uint32_t kPipelinedDegrees[] = {2, 3, 4, 6, 8, 12, 16, 24};
 
-struct Tried {
-  double us = kNoCutoff;
-  std::vector<int32_t> parents;
-};
-
 // In ascending order; `degree` last.
 std::vector<uint32_t> DegreesToTry(const CostProfile& profile, const TreeRequest& request,
                                    uint32_t degree) {
@@ -306,20 +301,22 @@ std::vector<uint32_t> DegreesToTry(const CostProfile& profile, const TreeRequest
   return degrees;
 }
 
-// Appends what is not there yet; `best` is the place of the fastest.
+// Appends what is not there yet, in the place of `bare`'s parents; `best` is the place of the
+// fastest.
 void TryLevels(const PostalGroups& groups, uint32_t degree, TimeOfParents time_of,
-               std::vector<Tried>& tried, size_t& best) {
+               const AggregationTree& bare, std::vector<PostalTree>& trees, size_t& best) {
   const size_t levels = std::max<size_t>(groups.levels.size(), 1);
   for (size_t near = 0; near < levels; ++near) {
-    std::vector<int32_t> parents = PostalParents(groups, near, degree);
-    const bool is_small = parents.size() <= kMaxRanksSearchedFully;
-    const bool is_new =
-        absl::c_none_of(tried, [&](const Tried& other) { return other.parents == parents; });
+    AggregationTree tree = bare;
+    tree.parents = PostalParents(groups, near, degree);
+    const bool is_small = tree.rank_count <= kMaxRanksSearchedFully;
+    const bool is_new = absl::c_none_of(
+        trees, [&](const PostalTree& other) { return other.tree.parents == tree.parents; });
     if (!is_new && !is_small) continue;  // a small one is improved with more children than before
-    double us = time_of(parents, tried.empty() || is_small ? kNoCutoff : tried[best].us);
-    if (is_small) us = ImprovePostal(groups, degree, time_of, us, parents);
-    tried.push_back({us, std::move(parents)});
-    if (us < tried[best].us * kClearlyBetter) best = tried.size() - 1;
+    double us = time_of(tree.parents, trees.empty() || is_small ? kNoCutoff : trees[best].us);
+    if (is_small) us = ImprovePostal(groups, degree, time_of, us, tree.parents);
+    trees.push_back({std::move(tree), us});
+    if (us < trees[best].us * kClearlyBetter) best = trees.size() - 1;
   }
 }
 
@@ -346,23 +343,21 @@ absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
   }
   const uint32_t degree = std::min(nic_degree, request.width.value_or(nic_degree));
   PostalGroups groups;
-  std::vector<Tried> tried;
+  std::vector<PostalTree> trees;
   size_t best = 0;
   for (const uint32_t most : DegreesToTry(profile, request, degree)) {
     groups = FindPostalGroups(snapshot, profile, request, most);
-    TryLevels(groups, most, time_of, tried, best);
+    TryLevels(groups, most, time_of, tree, trees, best);
   }
   if (tree.rank_count > kMaxRanksSearchedFully) {
-    tried[best].us = ImprovePostal(groups, degree, time_of, tried[best].us, tried[best].parents);
+    trees[best].us =
+        ImprovePostal(groups, degree, time_of, trees[best].us, trees[best].tree.parents);
   }
-  std::rotate(tried.begin(), tried.begin() + static_cast<std::ptrdiff_t>(best),
-              tried.begin() + static_cast<std::ptrdiff_t>(best) + 1);
-  std::vector<PostalTree> trees(tried.size(), {tree, 0});
-  for (size_t i = 0; i < trees.size(); ++i) {
-    trees[i].us = tried[i].us;
-    trees[i].tree.parents = std::move(tried[i].parents);
-    const std::vector<uint32_t> children = ChildCounts(trees[i].tree.parents);
-    trees[i].tree.width = std::max(2U, *absl::c_max_element(children));
+  const auto first = trees.begin() + static_cast<std::ptrdiff_t>(best);
+  std::rotate(trees.begin(), first, first + 1);
+  for (PostalTree& found : trees) {
+    const std::vector<uint32_t> children = ChildCounts(found.tree.parents);
+    found.tree.width = std::max(2U, *absl::c_max_element(children));
   }
   return trees;
 }

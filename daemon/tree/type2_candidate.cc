@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
 
 namespace coppice {
 
@@ -382,13 +383,31 @@ class PhysicalWalker {
     positions_[root.value()] = 0;
   }
 
+  absl::StatusOr<PhysicalTree> Walk(absl::Span<const EndpointIndex> endpoints) {
+    const size_t size = endpoints.size() + 64;
+    tree_.vertices.reserve(size);
+    tree_.parents.reserve(size);
+    tree_.up.reserve(size);
+    for (const EndpointIndex endpoint : endpoints) RETURN_IF_ERROR(AddSwitches(endpoint));
+    for (const EndpointIndex endpoint : endpoints) {
+      const SwitchIndex attached = *fabric_.attached_switch(endpoint);
+      Append(fabric_.Vertex(endpoint), positions_[attached.value()], fabric_.uplink(endpoint));
+    }
+    return std::move(tree_);
+  }
+
+ private:
+  struct Step {
+    SwitchIndex at;
+    ChannelIndex next;
+  };
+
   absl::Status AddSwitches(EndpointIndex endpoint) {
     const std::optional<SwitchIndex> attached = fabric_.attached_switch(endpoint);
     if (!attached) {
       return absl::FailedPreconditionError(
           absl::StrCat(Name(fabric_.Vertex(endpoint)), " is cabled to no switch"));
     }
-    attached_.push_back(*attached);
     walk_.clear();
     SwitchIndex at = *attached;
     while (positions_[at.value()] == kUnseen) {
@@ -408,28 +427,6 @@ class PhysicalWalker {
     }
     return absl::OkStatus();
   }
-
-  // The endpoints whose switches were added, in that order.
-  void AddEndpoints(absl::Span<const EndpointIndex> endpoints) {
-    for (size_t i = 0; i < endpoints.size(); ++i) {
-      Append(fabric_.Vertex(endpoints[i]), positions_[attached_[i].value()],
-             fabric_.uplink(endpoints[i]));
-    }
-  }
-
-  void Reserve(size_t endpoints) {
-    attached_.reserve(endpoints);
-    tree_.vertices.reserve(endpoints + 64);
-    tree_.parents.reserve(endpoints + 64);
-    tree_.up.reserve(endpoints + 64);
-  }
-  PhysicalTree Take() { return std::move(tree_); }
-
- private:
-  struct Step {
-    SwitchIndex at;
-    ChannelIndex next;
-  };
 
   int32_t Append(VertexIndex vertex, int32_t parent, ChannelIndex up) {
     tree_.vertices.push_back(vertex);
@@ -471,8 +468,7 @@ class PhysicalWalker {
   const SwitchIndex root_;
   const bool least_loaded_;
   PhysicalTree tree_;
-  std::vector<int32_t> positions_;     // [switch] position in the tree, or a mark
-  std::vector<SwitchIndex> attached_;  // of the endpoints added so far
+  std::vector<int32_t> positions_;  // [switch] position in the tree, or a mark
   std::vector<Step> walk_;
 };
 
@@ -481,13 +477,7 @@ class PhysicalWalker {
 absl::StatusOr<PhysicalTree> BuildPhysicalTree(const Snapshot& snapshot,
                                                absl::Span<const EndpointIndex> endpoints,
                                                SwitchIndex root) {
-  PhysicalWalker walker(snapshot, root);
-  walker.Reserve(endpoints.size());
-  for (const EndpointIndex endpoint : endpoints) {
-    if (absl::Status status = walker.AddSwitches(endpoint); !status.ok()) return status;
-  }
-  walker.AddEndpoints(endpoints);
-  return walker.Take();
+  return PhysicalWalker(snapshot, root).Walk(endpoints);
 }
 
 }  // namespace coppice
