@@ -333,10 +333,8 @@ std::string PolicyWords(const TradePolicy& policy) {
 void ListTradeoffs(absl::Span<const TradeTree> trees, size_t chosen, TreePlan& plan) {
   for (size_t i = 0; i < trees.size(); ++i) {
     const AggregationTree& tree = trees[i].tree;
-    const TradeFigures figures = trees[i].figures();
-    plan.tradeoffs.push_back({tree.type, tree.builder, tree.width, figures.total_us,
-                              figures.entries, figures.busiest_link_us,
-                              figures.busiest_link_packets, i == chosen});
+    plan.tradeoffs.push_back(
+        {trees[i].figures(), tree.type, tree.builder, tree.width, i == chosen});
   }
 }
 

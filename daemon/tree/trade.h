@@ -39,13 +39,6 @@ namespace coppice {
 //     |            x
 //     +---------------> time
 
-struct TradeFigures {
-  double total_us = 0;
-  uint32_t entries = 0;
-  double busiest_link_us = 0;
-  uint32_t busiest_link_packets = 0;  // not compared
-};
-
 // At least as good in all three; figures within 1e-9 of each other count as equal.
 bool IsNoWorse(const TradeFigures& a, const TradeFigures& b);
 

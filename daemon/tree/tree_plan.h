@@ -43,15 +43,18 @@ struct PlanInput {
   const MemberPlaces& places;
 };
 
-// One tree that no other was found to beat in all three figures.
-struct Tradeoff {
-  TreeType type = TreeType::kTypeI;
-  TreeBuilder builder = TreeBuilder::kKary;
-  uint32_t width = 0;
+struct TradeFigures {
   double total_us = 0;
   uint32_t entries = 0;
   double busiest_link_us = 0;
-  uint32_t busiest_link_packets = 0;
+  uint32_t busiest_link_packets = 0;  // not compared
+};
+
+// One tree that no other was found to beat in the first three figures.
+struct Tradeoff : TradeFigures {
+  TreeType type = TreeType::kTypeI;
+  TreeBuilder builder = TreeBuilder::kKary;
+  uint32_t width = 0;
   bool chosen = false;  // by the policy
 };
 
