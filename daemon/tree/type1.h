@@ -62,9 +62,9 @@ absl::StatusOr<AggregationTree> BuildHierarchical(const Fabric& fabric, const Ne
                                                   uint32_t nic_degree);
 
 // The widths k that the closed form allows (Chen 2024, 3.1, formulas (5) and (6)): the requested
-// width alone, if there is one. Else k* and the whole widths whose F(k) over both
-// directions is within twice the profile's tolerance (which is per direction) of F(k*), none above
-// `nic_degree` or above the members less one; but never below 2.
+// width alone, if there is one. Else k* and the whole widths whose F(k) over both directions is
+// within twice the profile's tolerance (which is per direction) of F(k*), none above `nic_degree`
+// or above the members less one; but never below 2.
 WidthInterval WidthCandidates(const CostProfile& profile, const TreeRequest& request,
                               uint32_t nic_degree);
 
@@ -79,9 +79,8 @@ std::vector<uint32_t> WidthsToTry(const CostProfile& profile, const TreeRequest&
 
 // The best type I tree for one communicator on the live fabric.
 struct Type1Result {
-  Alternative quickest;  // its builder, width and total_us
-  std::optional<TimedTree>
-      best;  // nullopt: it is not built, as it takes longer than who asks wants
+  Alternative quickest;           // its builder, width and total_us
+  std::optional<TimedTree> best;  // nullopt: not built, as it takes longer than who asks wants
   std::vector<Alternative> alternatives;  // the other candidates, best first
 };
 

@@ -64,25 +64,6 @@ class Type1Bound {
   std::vector<EdgeCost> edges_;
 };
 
-// The time of k-ary and k-nomial trees, counted: packets that arrive together are one product, so
-// that a tree of P ranks takes as many steps as it has inner nodes, about P / k.
-//
-//   v's packets    2 leaves nearby   inner child   5 leaves far away     runs (arrival, packets)
-//   v works        ##                    #         #####
-//
-//   start(run) = max(arrival, start of the packet before + s), its last packet (packets - 1) * s on
-//
-// Both trees have inner nodes 0 .. (P - 2) / k, in steps of 1 (k-ary) or k (k-nomial), and the
-// leaves below one are a range of ranks (a k-nomial tree may have one more that stands alone).
-// Leaves have nothing to wait for, so those in one ring around v arrive together; how many they are
-// is two binary searches in the ranks of v's group. Ranks on v's own bundle (its host's ports on
-// the same switch) are looked at one by one. Downwards only the last leaf to receive matters: they
-// are looked at from the last copy on, until even the farthest rank could not be later.
-//
-// The recurrence is that of tree_metrics.h, each edge at its least: shortest distance, no load, the
-// fastest of the members' ports. So the result is a lower bound but for rounding (less than 1e-9 of
-// it), and the time itself where is_exact().
-
 // How far two ranks are apart, where nested groups say it: all pairs that meet in the same
 // innermost level of groups are equally far.
 //
@@ -94,10 +75,7 @@ class Type1Bound {
 // leaf switch and everywhere else, with the least hops; then they only bound a distance from below.
 //
 // Levels are found from the distances themselves: an ultrametric's balls of one radius are disjoint
-// or the same. Leaf switches with the same neighbours (daemon/fabric/distances.h) are treated as
-// one, so that the pairs to be compared are few.
-//
-// Of ranks in different bundles (daemon/fabric); nothing of those on one.
+// or the same. Of ranks in different bundles (daemon/fabric); nothing of those on one.
 struct DistanceRings {
   // Ranks that belong together, ascending in every group.
   struct Level {
@@ -120,6 +98,25 @@ struct DistanceRings {
 // Every endpoint is on a switch. O(ranks * levels + distinct twin classes squared).
 DistanceRings FindDistanceRings(const Snapshot& snapshot, const MemberPlaces& places);
 
+// The time of k-ary and k-nomial trees, counted: packets that arrive together are one product, so
+// that a tree of P ranks takes as many steps as it has inner nodes, about P / k.
+//
+//   v's packets    2 leaves nearby   inner child   5 leaves far away     runs (arrival, packets)
+//   v works        ##                    #         #####
+//
+//   start(run) = max(arrival, start of the packet before + s), its last packet (packets - 1) * s on
+//
+// Both trees have inner nodes 0 .. (P - 2) / k, in steps of 1 (k-ary) or k (k-nomial), and the
+// leaves below one are a range of ranks (a k-nomial tree may have one more that stands alone).
+// Leaves have nothing to wait for, so those in one ring around v arrive together; how many they are
+// is two binary searches in the ranks of v's group. Ranks on v's own bundle (its host's ports on
+// the same switch) are looked at one by one. Downwards only the last leaf to receive matters: they
+// are looked at from the last copy on, until even the farthest rank could not be later.
+//
+// The recurrence is that of tree_metrics.h, each edge at its least: shortest distance, no load, the
+// fastest of the members' ports. So the result is a lower bound but for rounding (less than 1e-9 of
+// it), and the time itself where is_exact().
+//
 // Not thread-safe. The arguments must outlive it. Allocates once, whatever it is asked.
 class Type1Count {
  public:

@@ -116,7 +116,6 @@ double ImprovePostal(const PostalGroups& groups, uint32_t degree, TimeOfParents 
 // Leaders: each part's first unit is reached once, then serves its own part, which takes `own_us`.
 // It may serve others' leaders before, for as long as T leaves that time. The part that needs most
 // is served first.
-//
 
 struct PostalCosts {
   double near_us = 0, far_us = 0;  // lag within a part and between parts; near <= far
@@ -140,8 +139,8 @@ PostalSchedule ScheduleNearFar(absl::Span<const uint32_t> sizes, const PostalCos
 // `far_us` each.
 PostalSchedule ScheduleLeaders(absl::Span<const double> own_us, const PostalCosts& costs);
 
-// Auto leaves communicators above this to the other builders: a dozen schedules of 16,384 ranks
-// take as long as all of theirs.
+// Auto leaves communicators above this to the other builders: a dozen schedules of so many ranks
+// take longer than all of theirs.
 inline constexpr size_t kMaxRanksForPostal = 16384;
 
 struct PostalTree {

@@ -31,10 +31,8 @@ void SaveEntries(const BatchShapes& shapes, RootReach reach, BatchState& state,
 void SearchSmallBatch(const Snapshot& snapshot, const BatchShapes& shapes, RootReach reach,
                       BatchState& state);
 
-// Unloads the most loaded links of a planned batch: first without taking more entries, or farther
-// roots where these count, then, if links are the goal, with what entries are left.
-
-// Until no single communicator that crosses a most loaded link can be moved so that the greatest
+// Unloads the most loaded links without taking more entries, or farther roots where these count:
+// until no single communicator that crosses a most loaded link can be moved so that the greatest
 // load falls, or fewer links carry it; or until `offers` is exhausted.
 void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
                   BatchOffers& offers);
@@ -47,13 +45,10 @@ void SpendEntriesOnLinks(uint32_t most_entries, BatchState& state);
 // One such entry; can be undone. False: nobody over the most loaded link has such a switch.
 bool SpendEntryOnLinks(BatchState& state);
 
-// Unloads the most loaded links of a planned batch further than moves by entries do: trees are
-// planned anew for their links, over roots at every distance, with as many entries as before or a
-// few more.
-
-// Nobody loses a tree, the batch takes at most `most_entries` in all (or what it takes already),
-// the greatest load does not grow, and roots do not go farther where `reach` counts that. Ends when
-// no tree over a most loaded link can leave it, or `offers` is exhausted.
+// Unloads them further: trees are planned anew for their links, over roots at every distance. Nobody
+// loses a tree, the batch takes at most `most_entries` in all (or what it takes already), the
+// greatest load does not grow, and roots do not go farther where `reach` counts that. Ends when no
+// tree over a most loaded link can leave it, or `offers` is exhausted.
 void UnloadLinks(const Snapshot& snapshot, const BatchShapes& shapes, RootReach reach,
                  uint64_t most_entries, BatchState& state, BatchOffers& offers);
 
