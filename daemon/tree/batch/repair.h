@@ -45,10 +45,10 @@ void SpendEntriesOnLinks(uint32_t most_entries, BatchState& state);
 // One such entry; can be undone. False: nobody over the most loaded link has such a switch.
 bool SpendEntryOnLinks(BatchState& state);
 
-// Unloads them further: trees are planned anew for their links, over roots at every distance. Nobody
-// loses a tree, the batch takes at most `most_entries` in all (or what it takes already), the
-// greatest load does not grow, and roots do not go farther where `reach` counts that. Ends when no
-// tree over a most loaded link can leave it, or `offers` is exhausted.
+// Unloads them further: trees are planned anew for their links, over roots at every distance.
+// Nobody loses a tree, the batch takes at most `most_entries` in all (or what it takes already),
+// the greatest load does not grow, and roots do not go farther where `reach` counts that. Ends when
+// no tree over a most loaded link can leave it, or `offers` is exhausted.
 void UnloadLinks(const Snapshot& snapshot, const BatchShapes& shapes, RootReach reach,
                  uint64_t most_entries, BatchState& state, BatchOffers& offers);
 
