@@ -29,7 +29,7 @@ void DropLostEdges(AggregationTree& tree) {
 }
 
 MessageBytes BytesOf(const CostProfile& profile, const TreeRecord& record) {
-  return BytesOfMessages(profile, record.spec.operation, record.spec.sizes);
+  return BytesOfMessages(profile, record.spec);
 }
 
 }  // namespace
@@ -214,7 +214,7 @@ TreePromise PromiseOfRecord(const Snapshot& snapshot, absl::Span<const int64_t> 
       has_physical ? PlacePhysical(fabric, link_ids, record) : PhysicalTree();
   std::vector<ChannelUse> uses;
   counter.Begin(snapshot);
-  counter.AddWhatIsRouted(tree, has_physical ? &physical : nullptr);
+  counter.AddTree(tree, has_physical ? &physical : nullptr).IgnoreError();  // what is routed
   counter.Take(uses);
   return PromiseOfPlan(snapshot, profile, duty, record, uses);
 }

@@ -328,9 +328,9 @@ std::optional<double> Repair::PresentUs(const RepairCase& tree) {
   }
   const absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(predicting, profile, placed);
   if (!edges.ok()) return std::nullopt;
-  const auto& [operation, sizes] = static_cast<const CollectiveMix&>(tree.record->spec);
-  Prediction predicted = EvaluateMix(profile, placed, *edges, operation, sizes);
-  if (!AddContention(predicting, profile, placed, *edges, operation, sizes, predicted).ok()) {
+  const CollectiveMix& mix = tree.record->spec;
+  Prediction predicted = EvaluateMix(profile, placed, *edges, mix);
+  if (!AddContention(predicting, profile, placed, *edges, mix, predicted).ok()) {
     return std::nullopt;
   }
   return predicted.total_us;

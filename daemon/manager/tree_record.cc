@@ -187,8 +187,7 @@ std::shared_ptr<const TreeRecord> Moved(const TreeRecord& record, const Snapshot
     moved->edge_links_down[node] = edges[node].links_down;
   }
   moved->radius = Radius(tree, edges);
-  const Prediction predicted =
-      EvaluateMix(profile, tree, edges, record.spec.operation, record.spec.sizes);
+  const Prediction predicted = EvaluateMix(profile, tree, edges, record.spec);
   moved->aggregate_us = predicted.aggregate_us;
   moved->distribute_us = predicted.distribute_us;
   moved->total_us = predicted.total_us;

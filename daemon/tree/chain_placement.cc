@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+
 namespace coppice {
 
 uint64_t SlotsOf(uint32_t width, uint32_t exponent) {
@@ -19,15 +21,8 @@ uint64_t SlotsOf(uint32_t width, uint32_t exponent) {
 uint32_t ChainPlacement::ExponentFor(absl::Span<const Block> blocks, uint32_t width) {
   uint32_t exponent = blocks.back().exponent;
   uint64_t sum = 0;  // of the blocks so far, in units of k^exponent, rounded up
-  for (size_t i = blocks.size(); i-- > 0;) {
-    for (; exponent < blocks[i].exponent; ++exponent) {
-      if (sum <= 1) {
-        exponent = blocks[i].exponent;
-        break;
-      }
-      sum = (sum - 1) / width + 1;
-    }
-    ++sum;
+  for (size_t i = blocks.size(); i-- > 0; ++sum) {
+    for (; exponent < blocks[i].exponent; ++exponent) sum = (sum - 1) / width + 1;
   }
   for (; sum > 1; ++exponent) sum = (sum - 1) / width + 1;
   return exponent;
@@ -36,57 +31,19 @@ uint32_t ChainPlacement::ExponentFor(absl::Span<const Block> blocks, uint32_t wi
 uint32_t ChainPlacement::LeastHeight(absl::Span<const Block> blocks, uint32_t width, uint32_t n) {
   uint32_t height = 0;
   for (const Block& block : blocks) height = std::max(height, block.height);
-  while (!Feasible(blocks, width, n, height)) ++height;
+  while (!Construct(blocks, width, n, height)) ++height;
   return height;
 }
 
 uint32_t ChainPlacement::Place(absl::Span<const Block> blocks, uint32_t width, uint32_t n) {
   const uint32_t height = LeastHeight(blocks, width, n);
-  Construct(blocks, width, n, height);
   OrderAlike(blocks);
   FillPlaces();
   return height;
 }
 
-// Whether Construct() succeeds, by the number of open chains of each cost.
-bool ChainPlacement::Feasible(absl::Span<const Block> blocks, uint32_t width, uint32_t n,
-                              uint32_t height) {
-  count_.assign(n + 1, 0);
-  count_[0] = 1;
-  uint32_t top = 0;  // greatest cost of an open chain
-  uint32_t level = n;
-  for (size_t i = 0; i < blocks.size();) {
-    if (blocks[i].exponent < level) {
-      uint64_t wanted = blocks.size() - i;
-      --level;
-      top = std::min(top + 1, n);
-      uint64_t below = 0;  // chains of cost c-1 before the split
-      for (uint32_t c = 0; c <= top; ++c) {
-        const uint64_t before = count_[c];
-        const uint64_t now = std::min(wanted, before + below * (width - 1));
-        below = before;
-        count_[c] = now;
-        wanted -= now;
-      }
-      continue;
-    }
-    size_t end = i;  // of the blocks that are alike
-    while (end < blocks.size() && blocks[end].exponent == level &&
-           blocks[end].height == blocks[i].height) {
-      ++end;
-    }
-    if (blocks[i].height > height) return false;
-    for (uint32_t cost = std::min(height - blocks[i].height, top) + 1; cost-- > 0 && i < end;) {
-      const uint64_t taken = std::min<uint64_t>(count_[cost], end - i);
-      count_[cost] -= taken;
-      i += taken;
-    }
-    if (i < end) return false;
-  }
-  return true;
-}
-
-void ChainPlacement::Construct(absl::Span<const Block> blocks, uint32_t width, uint32_t n,
+// False: some block finds no chain.
+bool ChainPlacement::Construct(absl::Span<const Block> blocks, uint32_t width, uint32_t n,
                                uint32_t height) {
   chains_.clear();
   chains_.push_back({.parent = 0, .cost = 0, .spawned = 0, .offset = 0, .block = kOpen});
@@ -97,22 +54,26 @@ void ChainPlacement::Construct(absl::Span<const Block> blocks, uint32_t width, u
   uint32_t level = n;
   for (uint32_t i = 0; i < blocks.size();) {
     if (blocks[i].exponent == level) {
-      Take(blocks[i], i, height);
+      if (!Take(blocks[i], i, height)) return false;
       ++i;
       continue;
     }
     --level;
     Split(width, SlotsOf(width, level), blocks.size() - i);
   }
+  return true;
 }
 
 // Closes the dearest open chain that `block` may stand on.
-void ChainPlacement::Take(const Block& block, uint32_t index, uint32_t height) {
+bool ChainPlacement::Take(const Block& block, uint32_t index, uint32_t height) {
   uint32_t cost = std::min<uint32_t>(height - block.height, open_.size() - 1);
-  while (open_[cost].empty()) --cost;
+  while (open_[cost].empty()) {
+    if (cost-- == 0) return false;
+  }
   chain_of_[index] = open_[cost].back();
   chains_[open_[cost].back()].block = index;
   open_[cost].pop_back();
+  return true;
 }
 
 // Opens the next level, of `unit` slots a node, and keeps the `wanted` cheapest chains: of one cost
@@ -138,8 +99,7 @@ void ChainPlacement::Split(uint32_t width, uint64_t unit, uint64_t wanted) {
 void ChainPlacement::Drop(uint32_t cost, uint32_t kept) {
   std::vector<uint32_t>& chains = open_[cost];
   if (chains.size() <= kept) return;
-  std::stable_partition(chains.begin(), chains.end(),
-                        [&](uint32_t chain) { return chains_[chain].spawned > 0; });
+  absl::c_stable_partition(chains, [&](uint32_t chain) { return chains_[chain].spawned > 0; });
   for (; chains.size() > kept; chains.pop_back()) {
     Chain& dropped = chains_[chains.back()];
     if (dropped.spawned > 0) {
@@ -262,7 +222,7 @@ void LimitedPlacement::SetOrder() {
     deepest_.push_back(deepest);
     order_.push_back(t);
   }
-  std::sort(order_.begin(), order_.end(), [&](uint32_t x, uint32_t y) {
+  absl::c_sort(order_, [&](uint32_t x, uint32_t y) {
     const uint32_t size_x = blocks_[x].kind->exponent, size_y = blocks_[y].kind->exponent;
     return size_x != size_y ? size_x > size_y : deepest_[x] < deepest_[y];
   });
@@ -345,7 +305,7 @@ bool LimitedPlacement::MayFinish(uint32_t cost, absl::Span<const uint64_t> chain
                      .spawns = SpawnsInAll(t, cost, highest),
                      .deepest = static_cast<uint32_t>(deepest_[t])});
   }
-  std::sort(rests.begin(), rests.end(), [](const Rest& x, const Rest& y) {
+  absl::c_sort(rests, [](const Rest& x, const Rest& y) {
     return x.spawns != y.spawns ? x.spawns > y.spawns : x.deepest < y.deepest;
   });
   for (uint64_t left = blocks_left_; left > 0; ++cost) {
@@ -382,7 +342,7 @@ bool LimitedPlacement::SetChoices(Layer& layer) const {
                      .spawns = SpawnsInAll(t, layer.cost, bounds_.n - layer.cost),
                      .tally = t});
   }
-  std::sort(order.begin(), order.end(), [](const Order& x, const Order& y) {
+  absl::c_sort(order, [](const Order& x, const Order& y) {
     if (x.later != y.later) return y.later;
     return x.spawns != y.spawns ? x.spawns > y.spawns : x.tally < y.tally;
   });

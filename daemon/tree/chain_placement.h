@@ -23,8 +23,7 @@
 // can do whatever dearer ones can. With m blocks left only the m cheapest chains matter; the rest
 // are dropped. A chain that is dropped after chains that it spawned were taken would leave them
 // without parent: then the last of those, with all below it, moves up into it, which only makes
-// them cheaper. The least H is found from below; each try costs O(m + n^2) by counting, the last
-// O(m * n).
+// them cheaper. The least H is found from below; each try costs O(m * n).
 //
 // Knows neither ranks nor nested groups (group_slots.h); of limits on degrees LimitedPlacement
 // alone.
@@ -83,9 +82,8 @@ class ChainPlacement {
   static constexpr uint32_t kOpen = std::numeric_limits<uint32_t>::max();
   static constexpr uint32_t kGone = kOpen - 1;
 
-  bool Feasible(absl::Span<const Block> blocks, uint32_t width, uint32_t n, uint32_t height);
-  void Construct(absl::Span<const Block> blocks, uint32_t width, uint32_t n, uint32_t height);
-  void Take(const Block& block, uint32_t index, uint32_t height);
+  bool Construct(absl::Span<const Block> blocks, uint32_t width, uint32_t n, uint32_t height);
+  bool Take(const Block& block, uint32_t index, uint32_t height);
   void Split(uint32_t width, uint64_t unit, uint64_t wanted);
   void Drop(uint32_t cost, uint32_t kept);
   void MoveLastChildInto(uint32_t chain);
@@ -95,7 +93,6 @@ class ChainPlacement {
 
   std::vector<Chain> chains_;
   std::vector<std::vector<uint32_t>> open_;  // [cost] open chains
-  std::vector<uint64_t> count_;              // [cost] of open chains, while only counting
   std::vector<uint32_t> kept_, fresh_;       // [cost] chains to keep and to spawn in a split
   std::vector<uint32_t> chain_of_;           // [block]
   std::vector<bool> moved_;                  // [chain]
@@ -128,7 +125,7 @@ class ChainPlacement {
 //                           that spawns more makes room for the one it displaces one cost deeper
 //
 // Worst case exponential in the kinds of blocks, hence bounded: kGaveUp after so many steps, each
-// O(kinds * n + n^2). Knows neither ranks nor nested groups (limited_groups.h).
+// O(kinds * n + n^2). Knows neither ranks nor nested groups (group_slots.h).
 
 // One way to arrange the inside of a block.
 struct BlockShape {

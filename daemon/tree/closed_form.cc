@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/tree/pipelining.h"
+#include "daemon/tree/tree_metrics.h"
 
 namespace coppice {
 namespace {
@@ -22,8 +22,7 @@ const NodeCost& NodeOf(const CostProfile& profile, TreeType type) {
 double OnceUs(const CostProfile& profile, TreeType type, uint64_t bytes) {
   const NodeCost& node = NodeOf(profile, type);
   const double links = type == TreeType::kTypeI ? profile.mean_route_links : 1;
-  return links * profile.link_us + node.forward_us +
-         static_cast<double>(bytes) * node.forward_us_per_byte +
+  return links * profile.link_us + node.ForwardUs(bytes) +
          (profile.forward_includes_serialisation ? 0 : SerialisationUs(bytes, profile.port_gbps));
 }
 
@@ -33,11 +32,10 @@ TypeChoice Choose(const CostProfile& profile, uint32_t members, Operation operat
   choice.operation = operation;
   choice.min_bytes = min_bytes;
   choice.max_bytes = max_bytes;
-  const SizeShare size = {.bytes = max_bytes, .weight = 1};
-  const LevelCost level = BothWays(profile, TreeType::kTypeI, operation, {&size, 1});
+  const Payload payload = PayloadOf(operation, max_bytes);
+  const LevelCost level = BothWays(profile, TreeType::kTypeI, payload);
   choice.widths = WidthsWithin(level, members, 2 * profile.width_tolerance_us,
                                std::min(profile.nic_degree, members - 1));
-  const Payload payload = PayloadOf(operation, max_bytes);
   choice.type_i_us = TypeIUs(profile, members, choice.widths.best, payload);
   choice.type_ii_us = TypeIIUs(profile, members, payload);
   choice.type = choice.type_i_us > choice.type_ii_us ? TreeType::kTypeII : TreeType::kTypeI;
@@ -57,8 +55,7 @@ LevelCost AggregateLevel(const CostProfile& profile, TreeType type, const Payloa
   const NodeCost& node = NodeOf(profile, type);
   const Pipeline pipeline = PipelineOf(profile, payload);
   const Payload& packet = pipeline.packet;
-  const double match =
-      node.match_us + static_cast<double>(packet.reduced_bytes) * node.reduce_us_per_byte;
+  const double match = node.MatchUs(packet.reduced_bytes);
   const double b = std::max(match, WireUs(profile, packet.up_bytes, profile.port_gbps));
   return {.once_us = OnceUs(profile, type, packet.up_bytes),
           .per_child_us = b,
@@ -84,18 +81,14 @@ LevelCost BothWays(const CostProfile& profile, TreeType type, const Payload& pay
   return both;
 }
 
-LevelCost BothWays(const CostProfile& profile, TreeType type, Operation operation,
-                   absl::Span<const SizeShare> sizes) {
-  double total = 0;
-  for (const SizeShare& size : sizes) total += size.weight;
+LevelCost BothWays(const CostProfile& profile, TreeType type, const CollectiveMix& mix) {
   LevelCost mean;
-  for (const SizeShare& size : sizes) {
-    const double weight = total > 0 ? size.weight / total : 1.0 / static_cast<double>(sizes.size());
-    const LevelCost both = BothWays(profile, type, PayloadOf(operation, size.bytes));
+  ForEachPayload(mix, [&](const Payload& payload, double weight) {
+    const LevelCost both = BothWays(profile, type, payload);
     mean += {.once_us = weight * both.once_us,
              .per_child_us = weight * both.per_child_us,
              .stage_per_child_us = weight * both.stage_per_child_us};
-  }
+  });
   return mean;
 }
 

@@ -45,9 +45,8 @@ struct LevelCost {
 LevelCost AggregateLevel(const CostProfile& profile, TreeType type, const Payload& payload);
 LevelCost DistributeLevel(const CostProfile& profile, TreeType type, const Payload& payload);
 LevelCost BothWays(const CostProfile& profile, TreeType type, const Payload& payload);
-// The same as the weighted mean over a mix of sizes (weights that are all 0 are equal).
-LevelCost BothWays(const CostProfile& profile, TreeType type, Operation operation,
-                   absl::Span<const SizeShare> sizes);
+// The same as the weighted mean over a mix of sizes.
+LevelCost BothWays(const CostProfile& profile, TreeType type, const CollectiveMix& mix);
 
 // (a + b k) ln P / ln k + c k for k >= 2; 0 for fewer than two members.
 double LevelsUs(const LevelCost& level, uint32_t members, double width);

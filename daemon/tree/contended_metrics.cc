@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/closed_form.h"
-#include "daemon/tree/packet_metrics.h"
-#include "daemon/tree/pipelining.h"
+#include "daemon/tree/tree_metrics.h"
 
 namespace coppice {
 
@@ -149,7 +149,7 @@ class Bound {
   };
 
   static double LastStart(std::vector<Packet>& packets) {
-    if (!std::is_sorted(packets.begin(), packets.end())) std::sort(packets.begin(), packets.end());
+    if (!absl::c_is_sorted(packets)) absl::c_sort(packets);
     double start_us = -kNever;
     for (const Packet& packet : packets) {
       start_us = std::max(packet.arrival_us, start_us + packet.spacing_us);
@@ -329,7 +329,6 @@ PacketBound BoundPackets(const CostProfile& profile, const AggregationTree& tree
 
 namespace {
 
-constexpr double kNoCutoff = std::numeric_limits<double>::infinity();
 constexpr double kBoundRounding = 1e-6;  // of LeastContendedUs
 
 bool IsLong(const CostProfile& profile, const Payload& payload) {
@@ -340,39 +339,35 @@ bool IsLong(const CostProfile& profile, const Payload& payload) {
 
 Prediction EvaluateContendedMix(const CostProfile& profile, const AggregationTree& tree,
                                 absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
-                                Operation operation, absl::Span<const SizeShare> sizes,
-                                double cutoff_us) {
-  if (tree.parents.empty() || sizes.empty()) return {};
-  const double one_cutoff_us = sizes.size() == 1 ? cutoff_us : kNoCutoff;
-  return MeanOver(sizes, [&](uint64_t bytes) {
-    return EvaluatePackets(profile, tree, edges, routes, PayloadOf(operation, bytes),
-                           one_cutoff_us);
+                                const CollectiveMix& mix, double cutoff_us) {
+  if (tree.parents.empty() || mix.sizes.empty()) return {};
+  const double one_cutoff_us = mix.sizes.size() == 1 ? cutoff_us : kNoCutoff;
+  return MeanOver(mix, [&](const Payload& payload) {
+    return EvaluatePackets(profile, tree, edges, routes, payload, one_cutoff_us);
   });
 }
 
 double LeastContendedUs(const CostProfile& profile, const AggregationTree& tree,
                         absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
-                        Operation operation, absl::Span<const SizeShare> sizes) {
-  if (tree.parents.empty() || sizes.empty()) return 0;
-  const Prediction least = MeanOver(sizes, [&](uint64_t bytes) {
-    const Payload payload = PayloadOf(operation, bytes);
+                        const CollectiveMix& mix) {
+  if (tree.parents.empty() || mix.sizes.empty()) return 0;
+  const Prediction least = MeanOver(mix, [&](const Payload& payload) {
     if (!IsLong(profile, payload)) return Evaluate(profile, tree, edges, payload);
     return Prediction{.total_us = BoundPackets(profile, tree, routes, payload).least_us};
   });
   return least.total_us;
 }
 
-bool AnyIsLong(const CostProfile& profile, Operation operation, absl::Span<const SizeShare> sizes) {
-  return std::any_of(sizes.begin(), sizes.end(), [&](const SizeShare& share) {
-    return share.weight > 0 && IsLong(profile, PayloadOf(operation, share.bytes));
+bool AnyIsLong(const CostProfile& profile, const CollectiveMix& mix) {
+  return absl::c_any_of(mix.sizes, [&](const SizeShare& share) {
+    return share.weight > 0 && IsLong(profile, PayloadOf(mix.operation, share.bytes));
   });
 }
 
-bool QueuesMayMatter(const CostProfile& profile, Operation operation,
-                     absl::Span<const SizeShare> sizes, uint32_t nodes, double slowest_gbps) {
+bool QueuesMayMatter(const CostProfile& profile, const CollectiveMix& mix, uint32_t nodes,
+                     double slowest_gbps) {
   constexpr double kNoticed = 0.1;
-  const Prediction most = MeanOver(sizes, [&](uint64_t bytes) {
-    const Payload payload = PayloadOf(operation, bytes);
+  const Prediction most = MeanOver(mix, [&](const Payload& payload) {
     const Pipeline pipeline = PipelineOf(profile, payload);
     const double packets =
         2 + static_cast<double>(pipeline.more_up) + static_cast<double>(pipeline.more_down);
@@ -381,46 +376,42 @@ bool QueuesMayMatter(const CostProfile& profile, Operation operation,
                                    packets * profile.header_bytes;
     return Prediction{.total_us = bytes_both_ways * SerialisationUs(1, slowest_gbps) * nodes};
   });
-  return most.total_us > kNoticed * BothWays(profile, TreeType::kTypeI, operation, sizes).once_us;
+  return most.total_us > kNoticed * BothWays(profile, TreeType::kTypeI, mix).once_us;
 }
 
-bool FollowsPackets(const CostProfile& profile, Operation operation,
-                    absl::Span<const SizeShare> sizes, uint32_t ranks) {
-  return ranks <= kMaxRanksContended && AnyIsLong(profile, operation, sizes) &&
-         PacketsToFollow(profile, operation, sizes, ranks) <= kMaxPacketsJudged;
+bool FollowsPackets(const CostProfile& profile, const CollectiveMix& mix, uint32_t ranks) {
+  return ranks <= kMaxRanksContended && AnyIsLong(profile, mix) &&
+         PacketsToFollow(profile, mix, ranks) <= kMaxPacketsJudged;
 }
 
 absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
                            const AggregationTree& tree, absl::Span<const EdgeCost> edges,
-                           Operation operation, absl::Span<const SizeShare> sizes,
-                           Prediction& predicted, double cutoff_us) {
-  if (tree.rank_count > kMaxRanksContended || sizes.empty()) return absl::OkStatus();
+                           const CollectiveMix& mix, Prediction& predicted, double cutoff_us) {
+  if (tree.rank_count > kMaxRanksContended || mix.sizes.empty()) return absl::OkStatus();
   double slowest_gbps = 0;
   for (const EdgeCost& edge : edges) {
     for (const double gbps : {edge.min_gbps_up, edge.min_gbps_down}) {
       if (gbps > 0 && (slowest_gbps == 0 || gbps < slowest_gbps)) slowest_gbps = gbps;
     }
   }
-  const bool any_is_long = AnyIsLong(profile, operation, sizes);
-  if (any_is_long && !FollowsPackets(profile, operation, sizes, tree.rank_count)) {
+  const bool any_is_long = AnyIsLong(profile, mix);
+  if (any_is_long && !FollowsPackets(profile, mix, tree.rank_count)) {
     return absl::OkStatus();
   }
-  if (!any_is_long &&
-      !QueuesMayMatter(profile, operation, sizes, tree.node_count(), slowest_gbps)) {
+  if (!any_is_long && !QueuesMayMatter(profile, mix, tree.node_count(), slowest_gbps)) {
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const TreeRoutes routes, FindRoutes(snapshot, profile, tree));
   if (!any_is_long && !routes.shares) return absl::OkStatus();
   if (any_is_long && cutoff_us < kNoCutoff) {
     const double least_us =
-        LeastContendedUs(profile, tree, edges, routes, operation, sizes) * (1 - kBoundRounding);
+        LeastContendedUs(profile, tree, edges, routes, mix) * (1 - kBoundRounding);
     if (least_us >= cutoff_us) {
       predicted.total_us = least_us;
       return absl::OkStatus();
     }
   }
-  const Prediction contended =
-      EvaluateContendedMix(profile, tree, edges, routes, operation, sizes, cutoff_us);
+  const Prediction contended = EvaluateContendedMix(profile, tree, edges, routes, mix, cutoff_us);
   if (any_is_long || contended.total_us > predicted.total_us) predicted = contended;
   return absl::OkStatus();
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -211,8 +212,8 @@ class ProfileReader {
     }
     for (const auto& [key, number] : *table) {
       const std::string path = absl::StrCat(View(table_key), ".", View(key));
-      const auto known = std::find_if(kNodeFields.begin(), kNodeFields.end(),
-                                      [&](const NodeField& f) { return f.name == View(key); });
+      const auto known =
+          absl::c_find_if(kNodeFields, [&](const NodeField& f) { return f.name == View(key); });
       if (known == kNodeFields.end()) return Unknown(key, path);
       RETURN_IF_ERROR(Set(path, 0, number, cost.*known->member));
     }

@@ -20,6 +20,13 @@ struct NodeCost {
   double match_us = 0;            // theta, per packet
   double reduce_us_per_byte = 0;  // gamma
   double send_us = 0;             // c_send, per copy sent downwards
+
+  double ForwardUs(uint64_t bytes) const {
+    return forward_us + static_cast<double>(bytes) * forward_us_per_byte;
+  }
+  double MatchUs(uint64_t reduced_bytes) const {
+    return match_us + static_cast<double>(reduced_bytes) * reduce_us_per_byte;
+  }
 };
 
 struct NodeField {
@@ -46,7 +53,7 @@ struct CostProfile {
   double same_host_us = 0;
   double mean_route_links = 4;  // delta, for the closed forms
   double port_gbps = 0;         // B_port where the fabric does not know a link's capacity
-  uint32_t mtu_bytes = 2048;    // payload of one packet; longer ones are pipelined (pipelining.h)
+  uint32_t mtu_bytes = 2048;    // payload of one packet; longer ones are pipelined (tree_metrics.h)
   // Keeps a wire or port busy beside each packet's payload. Not in S/B_min: l and phi are measured
   // with whole packets.
   uint32_t header_bytes = 0;
@@ -54,6 +61,16 @@ struct CostProfile {
   uint32_t nic_degree = 64;         // most children of a NIC, unless the request says otherwise
   double width_tolerance_us = 0.1;  // epsilon of the width interval
 };
+
+// S / B: what the payload of a packet adds to its time under way; 0 where the rate is unknown.
+inline double SerialisationUs(uint64_t bytes, double gbps) {
+  return gbps > 0 ? static_cast<double>(bytes) * 8e-3 / gbps : 0;
+}
+// How long a packet keeps a wire or port from others: its header does so, too. (That one header is
+// under way is in l and phi, which are measured with whole packets.)
+inline double WireUs(const CostProfile& profile, uint64_t bytes, double gbps) {
+  return SerialisationUs(bytes + profile.header_bytes, gbps);
+}
 
 // A link in use counts as at most so busy: what waits before a full one has no bound.
 inline constexpr double kMaxUtilisation = 0.99;

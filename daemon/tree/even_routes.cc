@@ -7,7 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/cost_profile.h"
-#include "daemon/tree/pipelining.h"
+#include "daemon/tree/tree_metrics.h"
 
 namespace coppice {
 double LeastKnown(double a, double b) {
@@ -20,10 +20,13 @@ double KnownCapacity(const Snapshot& snapshot, const CostProfile& profile, Chann
   return known > 0 ? known : profile.port_gbps;
 }
 
-double WaitUs(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel) {
-  const double gbps = KnownCapacity(snapshot, profile, channel);
-  const double u = std::clamp<double>(snapshot.utilisation(channel), 0, kMaxUtilisation);
+double WaitUs(const CostProfile& profile, double gbps, double utilisation) {
+  const double u = std::clamp<double>(utilisation, 0, kMaxUtilisation);
   return u > 0 ? SerialisationUs(profile.mtu_bytes, gbps) * u / (2 * (1 - u)) : 0;
+}
+
+double WaitUs(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel) {
+  return WaitUs(profile, KnownCapacity(snapshot, profile, channel), snapshot.utilisation(channel));
 }
 
 std::optional<double> EvenTrunkGbps(const Snapshot& snapshot, const CostProfile& profile) {
@@ -90,8 +93,6 @@ EvenRoutes::Place EvenRoutes::PlaceOf(VertexIndex v) const {
   const VertexIndex at = fabric_.link(Fabric::link_of(up)).a;  // the lower vertex
   return {true, fabric_.AsSwitch(at), 1, KnownCapacity(snapshot_, profile_, up)};
 }
-
-// The routes of a tree's edges, link by link, and which of them share links.
 
 namespace {
 

@@ -31,7 +31,8 @@ double LeastKnown(double a, double b);
 // shortest routes a packet takes; nullopt where it does, or where routes are not the shortest.
 std::optional<double> EvenTrunkGbps(const Snapshot& snapshot, const CostProfile& profile);
 
-// w(u): the mean wait for others' packets before a channel.
+// w(u): the mean wait for others' packets before a channel; 0 where its rate is unknown.
+double WaitUs(const CostProfile& profile, double gbps, double utilisation);
 double WaitUs(const Snapshot& snapshot, const CostProfile& profile, ChannelIndex channel);
 
 // Holds references to what it is made of.
@@ -70,8 +71,6 @@ class EvenRoutes final {
 
 // The routes of a tree's edges link by link, and which of them share links: what every evaluation
 // with links' queues reads and never changes.
-
-// The routes of a tree's edges, and how links are shared.
 struct TreeRoutes {
   enum class Sharing : uint8_t { kNone, kSiblings, kOthers };
   struct Link {

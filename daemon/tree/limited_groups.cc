@@ -1,12 +1,12 @@
-#include "daemon/tree/limited_groups.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "daemon/tree/chain_placement.h"
+#include "daemon/tree/group_slots.h"
 #include "daemon/tree/type1.h"
 
 namespace coppice {
@@ -107,7 +107,7 @@ class Placer {
 
   // Of `kind`, or where it would stand.
   static size_t IndexOf(const Tally& tally, uint32_t kind) {
-    return std::lower_bound(tally.begin(), tally.end(), std::pair(kind, 0U)) - tally.begin();
+    return absl::c_lower_bound(tally, std::pair(kind, 0U)) - tally.begin();
   }
 
   std::vector<BlockTally> BlocksOf(const Tally& tally) const {
@@ -128,7 +128,7 @@ class Placer {
       highest = std::max(highest, shapes.back().height);
       fewest = std::min(fewest, shapes.back().root_degree);
     }
-    std::sort(lowest.begin(), lowest.end(), [](const Block& x, const Block& y) {
+    absl::c_sort(lowest, [](const Block& x, const Block& y) {
       return x.exponent != y.exponent ? x.exponent > y.exponent : x.height > y.height;
     });
     if (lowest.size() > 1) ++fewest;

@@ -3,20 +3,16 @@
 #include <algorithm>
 #include <memory>
 
+#include "absl/algorithm/container.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/even_routes.h"
+#include "daemon/tree/tree_metrics.h"
 
 namespace coppice {
 namespace {
 
 constexpr uint32_t kNowhere = UINT32_MAX;
-
-double WireBytes(const CostProfile& profile, uint64_t bytes) {
-  const uint64_t mtu = profile.mtu_bytes > 0 ? profile.mtu_bytes : UINT64_MAX;  // 0: no limit
-  const uint64_t packets = std::max<uint64_t>(1, bytes / mtu + (bytes % mtu != 0 ? 1 : 0));
-  return static_cast<double>(bytes) + static_cast<double>(packets) * profile.header_bytes;
-}
 
 }  // namespace
 
@@ -67,32 +63,20 @@ bool LinkUseCounter::Climb(const PhysicalTree& physical, VertexIndex child, Vert
   return true;
 }
 
-template <class Visitor>
-absl::Status LinkUseCounter::ForEachEdge(const AggregationTree& tree, const PhysicalTree* physical,
-                                         Visitor visit) {
+absl::Status LinkUseCounter::AddTree(const AggregationTree& tree, const PhysicalTree* physical) {
   const bool climbs = physical != nullptr && snapshot_->routes->kind() == RouteKind::kShortestPath;
   if (climbs) PlacePhysical(*physical);
+  absl::Status status;
   for (uint32_t node = 0; node < tree.node_count(); ++node) {
     if (tree.parents[node] == AggregationTree::kNoParent) continue;
     const VertexIndex child = tree.vertices[node], parent = tree.vertices[tree.parents[node]];
-    if (climbs && Climb(*physical, child, parent)) continue;
-    RETURN_IF_ERROR(visit(AddEdge(child, parent)));
+    if (!climbs || !Climb(*physical, child, parent)) status.Update(AddEdge(child, parent));
   }
-  return absl::OkStatus();
-}
-
-absl::Status LinkUseCounter::AddTree(const AggregationTree& tree, const PhysicalTree* physical) {
-  return ForEachEdge(tree, physical, [](absl::Status status) { return status; });
-}
-
-void LinkUseCounter::AddWhatIsRouted(const AggregationTree& tree, const PhysicalTree* physical) {
-  const absl::Status always_ok =
-      ForEachEdge(tree, physical, [](const absl::Status&) { return absl::OkStatus(); });
-  static_cast<void>(always_ok);
+  return status;
 }
 
 void LinkUseCounter::Take(std::vector<ChannelUse>& uses) {
-  std::sort(crossed_.begin(), crossed_.end());
+  absl::c_sort(crossed_);
   uses.clear();
   uses.reserve(crossed_.size());
   for (const uint32_t c : crossed_) {
@@ -102,18 +86,16 @@ void LinkUseCounter::Take(std::vector<ChannelUse>& uses) {
   crossed_.clear();
 }
 
-MessageBytes BytesOfMessages(const CostProfile& profile, Operation operation,
-                             absl::Span<const SizeShare> sizes) {
-  double weights = 0;
-  for (const SizeShare& share : sizes) weights += share.weight;
+MessageBytes BytesOfMessages(const CostProfile& profile, const CollectiveMix& mix) {
+  const auto on_wire = [&](uint64_t bytes, uint64_t packets) {
+    return static_cast<double>(bytes) + static_cast<double>(packets) * profile.header_bytes;
+  };
   MessageBytes mean;
-  for (const SizeShare& share : sizes) {
-    const double weight =
-        weights > 0 ? share.weight / weights : 1.0 / static_cast<double>(sizes.size());
-    const Payload payload = PayloadOf(operation, share.bytes);
-    mean.up += weight * WireBytes(profile, payload.up_bytes);
-    mean.down += weight * WireBytes(profile, payload.down_bytes);
-  }
+  ForEachPayload(mix, [&](const Payload& payload, double weight) {
+    const Pipeline pipeline = PipelineOf(profile, payload);
+    mean.up += weight * on_wire(payload.up_bytes, pipeline.more_up + 1);
+    mean.down += weight * on_wire(payload.down_bytes, pipeline.more_down + 1);
+  });
   return mean;
 }
 
@@ -132,16 +114,6 @@ BusiestLink FindBusiestLink(const Snapshot& snapshot, const CostProfile& profile
   return busiest;
 }
 
-namespace {
-
-// w(u) of tree_metrics.h.
-bool IsSlight(double u, double gbps, const CostProfile& profile) {
-  if (u >= 0.5 || gbps <= 0) return u <= 0;
-  return profile.mtu_bytes * 8e-3 / gbps * u / (2 * (1 - u)) < kMinWaitUs;
-}
-
-}  // namespace
-
 Snapshot ForPrediction(const Snapshot& snapshot, const CostProfile& profile) {
   static const auto* const kIdle =
       new std::shared_ptr<const LinkLoad>(std::make_shared<const LinkLoad>());
@@ -151,7 +123,9 @@ Snapshot ForPrediction(const Snapshot& snapshot, const CostProfile& profile) {
   if (slowest <= 0 || (profile.port_gbps > 0 && profile.port_gbps < slowest)) {
     slowest = profile.port_gbps;
   }
-  if (IsSlight(snapshot.load->greatest(), slowest, profile)) with.load = *kIdle;
+  if (slowest > 0 && WaitUs(profile, slowest, snapshot.load->greatest()) < kMinWaitUs) {
+    with.load = *kIdle;
+  }
   return with;
 }
 

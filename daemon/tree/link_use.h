@@ -33,11 +33,9 @@ class LinkUseCounter final {
   void Begin(const Snapshot& snapshot);
   // One edge over the routes. NOT_FOUND, and nothing counted: there is none, one way or the other.
   absl::Status AddEdge(VertexIndex child, VertexIndex parent);
-  // The channels of `tree`; `physical` may be null. Errors as AddEdge.
+  // The channels of `tree`; `physical` may be null, and may lack vertices (any index that the
+  // fabric does not have) and channels. NOT_FOUND: an edge has no route; the others are counted.
   absl::Status AddTree(const AggregationTree& tree, const PhysicalTree* physical);
-  // The same without the edges that have no route. The physical tree may lack vertices (any index
-  // that the fabric does not have) and channels.
-  void AddWhatIsRouted(const AggregationTree& tree, const PhysicalTree* physical);
   // What was counted, by channel. Ready for Begin.
   void Take(std::vector<ChannelUse>& uses);
 
@@ -47,9 +45,6 @@ class LinkUseCounter final {
   };
   void Cross(ChannelIndex channel, uint32_t up, uint32_t down);
   void PlacePhysical(const PhysicalTree& physical);
-  template <class Visitor>
-  absl::Status ForEachEdge(const AggregationTree& tree, const PhysicalTree* physical,
-                           Visitor visit);
   bool Climb(const PhysicalTree& physical, VertexIndex child, VertexIndex parent);
 
   const Snapshot* snapshot_ = nullptr;
@@ -63,8 +58,7 @@ class LinkUseCounter final {
 struct MessageBytes {
   double up = 0, down = 0;
 };
-MessageBytes BytesOfMessages(const CostProfile& profile, Operation operation,
-                             absl::Span<const SizeShare> sizes);
+MessageBytes BytesOfMessages(const CostProfile& profile, const CollectiveMix& mix);
 
 // The channel that one collective keeps busy longest, given what others leave of it:
 //
@@ -78,11 +72,9 @@ BusiestLink FindBusiestLink(const Snapshot& snapshot, const CostProfile& profile
                             const MessageBytes& bytes, absl::Span<const ChannelUse> uses);
 
 // Load that no predicted time shows. A daemon with live trees always has some: a tree of 8 bytes
-// promises a thousandth of a link. It decides between roots and between cables that are alike, so
-// that tenants keep out of each other's way; but taking it into account in every edge would mean to
-// walk every route, where on an idle fabric hops say everything (even_routes.h).
-
-// Below this a wait w(u) on one link is no wait: the paper's model is off by half a microsecond.
+// promises a thousandth of a link. It decides between roots and between cables that are alike; but
+// taking it into account in every edge would mean to walk every route (even_routes.h). Below this a
+// wait w(u) on one link is no wait: the paper's model is off by half a microsecond.
 inline constexpr double kMinWaitUs = 1e-3;
 
 // The snapshot with which times are predicted: without load if no link keeps a packet waiting for

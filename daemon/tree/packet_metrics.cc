@@ -1,21 +1,19 @@
 // One loop over events by time. An event is a packet's head before a link that others use, too, or
 // at a node where others arrive: whatever a packet has to itself it passes at once, because times
 // only grow along its way and packets of one edge keep their order.
-#include "daemon/tree/packet_metrics.h"
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
+#include <queue>
 #include <vector>
 
 #include "daemon/tree/contended_metrics.h"
-#include "daemon/tree/pipelining.h"
+#include "daemon/tree/tree_metrics.h"
 
 namespace coppice {
 namespace {
-
-// Packets by time: a heap of four children a node, whose first entry is replaced by what follows
-// from it, which mostly is one packet more.
 
 // A packet's head at a place of its way, its tail `lag_us` later.
 struct PacketHead {
@@ -32,62 +30,9 @@ struct PacketHead {
   bool down() const { return (edge_and_packet >> 31 & 1) != 0; }
   uint32_t packet() const { return static_cast<uint32_t>(edge_and_packet & 0x7fffffff); }
   // A total order: a packet has one head.
-  friend bool operator<(const PacketHead& a, const PacketHead& b) {
-    return a.at_us != b.at_us ? a.at_us < b.at_us : a.edge_and_packet < b.edge_and_packet;
+  friend bool operator>(const PacketHead& a, const PacketHead& b) {
+    return a.at_us != b.at_us ? a.at_us > b.at_us : a.edge_and_packet > b.edge_and_packet;
   }
-};
-
-class PacketQueue final {
- public:
-  bool empty() const { return heap_.empty(); }
-  const PacketHead& first() const { return heap_.front(); }
-
-  // Leaves the first one in its place until something is added or DropTaken() is called.
-  PacketHead Take() {
-    taken_ = true;
-    return heap_.front();
-  }
-  void DropTaken() {
-    if (!taken_) return;
-    taken_ = false;
-    const PacketHead last = heap_.back();
-    heap_.pop_back();
-    if (!heap_.empty()) SinkFromFirst(last);
-  }
-
-  void Add(const PacketHead& head) {
-    if (taken_) {
-      taken_ = false;
-      return SinkFromFirst(head);
-    }
-    size_t at = heap_.size();
-    heap_.push_back(head);
-    for (; at > 0 && head < heap_[(at - 1) / kChildren]; at = (at - 1) / kChildren) {
-      heap_[at] = heap_[(at - 1) / kChildren];
-    }
-    heap_[at] = head;
-  }
-
- private:
-  static constexpr size_t kChildren = 4;
-
-  void SinkFromFirst(const PacketHead& head) {
-    const size_t size = heap_.size();
-    size_t at = 0;
-    for (size_t child = 1; child < size; child = at * kChildren + 1) {
-      size_t least = child;
-      for (size_t other = child + 1; other < std::min(child + kChildren, size); ++other) {
-        if (heap_[other] < heap_[least]) least = other;
-      }
-      if (!(heap_[least] < head)) break;
-      heap_[at] = heap_[least];
-      at = least;
-    }
-    heap_[at] = head;
-  }
-
-  std::vector<PacketHead> heap_;
-  bool taken_ = false;
 };
 
 using Sharing = TreeRoutes::Sharing;
@@ -163,11 +108,11 @@ class PacketWalker {
       if (IsLeaf(node)) Offer(node);
     }
     while (!waiting_.empty()) {
-      const PacketHead head = waiting_.Take();
+      const PacketHead head = waiting_.top();
+      waiting_.pop();
       least_us_ = std::max(least_us_, head.at_us);
       if (least_us_ > cutoff_us) return false;
       Handle(head);
-      waiting_.DropTaken();
     }
     return true;
   }
@@ -310,7 +255,7 @@ class PacketWalker {
   uint32_t Follow(PacketHead& head) {
     for (; head.hop < head.end; Cross(head)) {
       if (!hops_[head.hop].is_awaited) continue;
-      waiting_.Add(head);
+      waiting_.push(head);
       return head.hop;
     }
     if (head.down()) {
@@ -318,7 +263,7 @@ class PacketWalker {
     } else if (nodes_[tree_.parents[head.node()]].takes_in_order) {
       Take(head);
     } else {
-      waiting_.Add(head);
+      waiting_.push(head);
       return head.hop;
     }
     return kNeverQueued;
@@ -408,7 +353,7 @@ class PacketWalker {
 
   // The root turns to a packet of a result that is there as a whole.
   void AddResult(uint32_t root, uint32_t packet, double at_us) {
-    waiting_.Add({.at_us = at_us, .edge_and_packet = PacketHead::Of(root, true, packet)});
+    waiting_.push({.at_us = at_us, .edge_and_packet = PacketHead::Of(root, true, packet)});
   }
 
   // `n` has a packet of the result and copies it to its children.
@@ -436,7 +381,7 @@ class PacketWalker {
   const bool streams_;  // a packet of the result leaves as soon as it is reduced
   const std::array<Train, 2> trains_;
   const double reduced_share_;
-  PacketQueue waiting_;
+  std::priority_queue<PacketHead, std::vector<PacketHead>, std::greater<>> waiting_;  // by time
   std::vector<Link> links_;
   std::vector<Hop> hops_;          // as TreeRoutes::hops
   std::vector<Node> nodes_;        // [node]
@@ -512,12 +457,11 @@ void AddPace(const Pipeline& pipeline, const Pipeline& rest, const PacketWalker&
 
 }  // namespace
 
-uint64_t PacketsToFollow(const CostProfile& profile, Operation operation,
-                         absl::Span<const SizeShare> sizes, size_t nodes) {
+uint64_t PacketsToFollow(const CostProfile& profile, const CollectiveMix& mix, size_t nodes) {
   const uint64_t most = MostFollowed(nodes);
   uint64_t packets = 0;
-  for (const SizeShare& share : sizes) {
-    const Pipeline pipeline = PipelineOf(profile, PayloadOf(operation, share.bytes));
+  for (const SizeShare& share : mix.sizes) {
+    const Pipeline pipeline = PipelineOf(profile, PayloadOf(mix.operation, share.bytes));
     packets += std::min(pipeline.more_up + 1, most) + std::min(pipeline.more_down + 1, most);
   }
   return nodes * packets;
@@ -526,7 +470,6 @@ uint64_t PacketsToFollow(const CostProfile& profile, Operation operation,
 Prediction EvaluatePackets(const CostProfile& profile, const AggregationTree& tree,
                            absl::Span<const EdgeCost> edges, const TreeRoutes& routes,
                            const Payload& payload, double cutoff_us) {
-  constexpr double kNever = std::numeric_limits<double>::infinity();
   if (tree.parents.size() < 2) return {.total_us = profile.init_us};
   const uint32_t most = MostFollowed(tree.node_count());
   const Pipeline pipeline = PipelineOf(profile, payload);
@@ -534,7 +477,7 @@ Prediction EvaluatePackets(const CostProfile& profile, const AggregationTree& tr
   Stages stages;
   if (!rest.is_one_packet()) stages = LinkStages(profile, tree, edges, routes, rest.packet);
   PacketWalker walker(profile, tree, routes, payload, pipeline, most);
-  if (cutoff_us < kNever) {
+  if (cutoff_us < kNoCutoff) {
     walker.Expect(BoundPackets(profile, tree, routes, FirstPackets(payload, pipeline, most)));
   }
   const bool is_whole = walker.Run(cutoff_us - profile.init_us - rest.TotalUs(stages));
@@ -545,10 +488,10 @@ Prediction EvaluatePackets(const CostProfile& profile, const AggregationTree& tr
   if (rest.is_one_packet()) return prediction;
   if (is_whole) {
     PacketWalker first(profile, tree, routes, payload, pipeline, 1);
-    first.Run(kNever);
+    first.Run(kNoCutoff);
     AddPace(pipeline, rest, first, walker, stages);
   }
-  AddPackets(rest, stages, prediction);
+  rest.AddPackets(stages, prediction);
   return prediction;
 }
 

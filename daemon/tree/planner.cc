@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -15,8 +15,8 @@
 #include "daemon/tree/link_use.h"
 #include "daemon/tree/trade.h"
 #include "daemon/tree/tree.h"
-#include "daemon/tree/type1_choice.h"
-#include "daemon/tree/type2_builder.h"
+#include "daemon/tree/type1.h"
+#include "daemon/tree/type2_candidate.h"
 
 namespace coppice {
 namespace {
@@ -70,27 +70,11 @@ absl::Status CheckRequest(const Snapshot& snapshot, const CostProfile& profile,
   return absl::OkStatus();
 }
 
-void AddAlternatives(Type1Result&& result, TreePlan& plan) {
-  plan.alternatives.insert(plan.alternatives.end(),
-                           std::make_move_iterator(result.alternatives.begin()),
-                           std::make_move_iterator(result.alternatives.end()));
+std::string FigureOfType1(TreeBuilder builder, uint32_t width, double total_us) {
+  return absl::StrFormat("%.2f us for type I (%s, k = %d)", total_us, ToString(builder), width);
 }
 
-void TakeType1(Type1Result&& result, TreePlan& plan) {
-  static_cast<TimedTree&>(plan) = std::move(result);
-  AddAlternatives(std::move(result), plan);
-}
-
-void TakeType2(TimedTree&& best, TreePlan& plan) {
-  static_cast<TimedTree&>(plan) = std::move(best);
-}
-
-Alternative AsAlternative(const AggregationTree& tree, const Prediction& predicted,
-                          std::string why_not) {
-  return {tree.type, tree.builder, tree.width, predicted.total_us, std::move(why_not)};
-}
-
-// "3.40 us for type I (...)" without the words that the sentence has already said.
+// "3.40 us (...)": without the words that the sentence has already said.
 std::string Bare(std::string_view figure) {
   const size_t for_type = figure.find(" for type ");
   return absl::StrCat(std::string(figure.substr(0, for_type)),
@@ -102,63 +86,78 @@ std::string FigureOfFewest(const Type2Result& type2) {
   return Figure(type2.best->tree, type2.best->predicted, type2.may_serve_more);
 }
 
-// Type I and, if it exists, type II: the faster one. Equally fast: type I, which takes no entries.
-void Choose(const Fabric& fabric, Type1Result&& type1, Type2Result&& type2, TreePlan& plan) {
-  const std::string figure1 = Figure(type1.tree, type1.predicted);
+// "; 2 full switches made type II dearer: ..." or "".
+std::string DearerBecause(const Fabric& fabric, absl::Span<const FullSwitch> switches) {
+  if (switches.empty()) return "";
+  return absl::StrCat("; type II takes more switches than it could, because these are full: ",
+                      NameSwitches(fabric, switches));
+}
+
+// Type II was demanded and there is none: RESOURCE_EXHAUSTED that names the full switches, or
+// FAILED_PRECONDITION if the members' routes are what is wrong.
+absl::Status RefuseType2(const Fabric& fabric, const Type2Result& type2) {
+  std::string message = absl::StrCat("no type II tree: ", type2.why_not);
+  if (type2.routes_are_wrong) return absl::FailedPreconditionError(message);
+  if (!type2.full_switches.empty()) {
+    absl::StrAppend(&message, ": ", NameSwitches(fabric, type2.full_switches),
+                    "; release a tree there, or let the type be chosen");
+  } else {
+    absl::StrAppend(&message, "; ask for fewer members, or let the type be chosen");
+  }
+  return absl::ResourceExhaustedError(message);
+}
+
+// Both types have a tree: the faster one. Equally fast: type I, which takes no entries.
+void ChooseFaster(const Fabric& fabric, const std::string& figure1, Type1Result& type1,
+                  Type2Result& type2, TreePlan& plan) {
   const std::string figure2 = FigureOfFewest(type2);
   const std::string dearer = DearerBecause(fabric, type2.full_switches);
-  if (type2.best->predicted.total_us < type1.predicted.total_us) {
+  if (type2.best->predicted.total_us < *type1.quickest.total_us) {
     plan.reason = absl::StrCat("type II: ", Bare(figure2), " against ", figure1, dearer);
-    plan.alternatives.push_back(AsAlternative(type1.tree, type1.predicted, "slower than type II"));
-    AddAlternatives(std::move(type1), plan);
-    TakeType2(*std::move(type2.best), plan);
+    plan.alternatives.push_back(std::move(type1.quickest));
+    plan.alternatives.back().why_not = "slower than type II";
+    static_cast<TimedTree&>(plan) = *std::move(type2.best);
   } else {
     plan.reason = absl::StrCat("type I: ", Bare(figure1), " against ", figure2, dearer);
-    plan.alternatives.push_back(
-        AsAlternative(type2.best->tree, type2.best->predicted, "not faster than type I"));
-    TakeType1(std::move(type1), plan);
+    const AggregationTree& tree = type2.best->tree;
+    plan.alternatives.push_back({tree.type, tree.builder, tree.width,
+                                 type2.best->predicted.total_us, "not faster than type I"});
+    static_cast<TimedTree&>(plan) = *std::move(type1.best);
   }
 }
 
-// Type II was not asked for or does not exist.
-void FallBack(const Fabric& fabric, const TreeRequest& request, bool tried_type2,
-              Type1Result&& type1, const Type2Result& type2, TreePlan& plan) {
-  const std::string figure = Bare(Figure(type1.tree, type1.predicted));
-  if (!tried_type2) {
-    plan.reason =
-        absl::StrCat("type I: ", figure, "; ",
-                     request.type ? "the type was asked for" : "the builder was asked for");
+// There is a tree of type I, and one of type II, if that was tried and exists.
+void ChooseType(const Fabric& fabric, const TreeRequest& request, bool tried_type2,
+                Type1Result type1, Type2Result type2, TreePlan& plan) {
+  const Alternative& quickest = type1.quickest;
+  const std::string figure = FigureOfType1(quickest.builder, quickest.width, *quickest.total_us);
+  if (type2.best) {
+    ChooseFaster(fabric, figure, type1, type2, plan);
   } else {
-    plan.reason = absl::StrCat("type I: ", figure, "; no type II tree: ", type2.why_not);
-    if (!type2.full_switches.empty()) {
-      absl::StrAppend(&plan.reason, ": ", NameSwitches(fabric, type2.full_switches));
+    plan.reason = absl::StrCat("type I: ", Bare(figure), "; ");
+    if (!tried_type2) {
+      plan.reason += request.type ? "the type was asked for" : "the builder was asked for";
+    } else {
+      absl::StrAppend(&plan.reason, "no type II tree: ", type2.why_not,
+                      type2.full_switches.empty() ? "" : ": ",
+                      NameSwitches(fabric, type2.full_switches));
+      plan.alternatives.push_back(
+          {TreeType::kTypeII, TreeBuilder::kMinimumCost, 0, std::nullopt, type2.why_not});
     }
-    plan.alternatives.push_back(
-        {TreeType::kTypeII, TreeBuilder::kMinimumCost, 0, std::nullopt, type2.why_not});
+    static_cast<TimedTree&>(plan) = *std::move(type1.best);
   }
-  TakeType1(std::move(type1), plan);
+  absl::c_move(type1.alternatives, std::back_inserter(plan.alternatives));
 }
 
-absl::Status FillAuto(const Snapshot& snapshot, const CostProfile& profile,
-                      const TreeRequest& request, const MemberPlaces& places, bool tried_type2,
-                      Type2Result&& type2, TreePlan& plan) {
-  const double limit_us =
-      type2.best ? type2.best->predicted.total_us : std::numeric_limits<double>::infinity();
-  absl::StatusOr<Type1Result> type1 = ChooseType1(snapshot, profile, request, places, limit_us);
-  if (type1.ok() && type2.best) {
-    Choose(*snapshot.fabric, *std::move(type1), std::move(type2), plan);
-  } else if (type1.ok()) {
-    FallBack(*snapshot.fabric, request, tried_type2, *std::move(type1), type2, plan);
-  } else if (type2.best && absl::IsResourceExhausted(type1.status())) {
-    const std::string why_not(type1.status().message());
-    plan.alternatives.push_back(
-        {TreeType::kTypeI, TreeBuilder::kKary, request.width.value_or(0), std::nullopt, why_not});
-    plan.reason =
-        absl::StrCat("type II: ", Bare(FigureOfFewest(type2)), "; no type I tree: ", why_not);
-    TakeType2(*std::move(type2.best), plan);
-  } else {
-    return type1.status();
-  }
+// Only type II has a tree, or neither has: `why_not` is type I's.
+absl::Status TakeType2Alone(const TreeRequest& request, const absl::Status& why_not,
+                            Type2Result type2, TreePlan& plan) {
+  if (!type2.best || !absl::IsResourceExhausted(why_not)) return why_not;
+  const std::string words(why_not.message());
+  plan.alternatives.push_back(
+      {TreeType::kTypeI, TreeBuilder::kKary, request.width.value_or(0), std::nullopt, words});
+  plan.reason = absl::StrCat("type II: ", Bare(FigureOfFewest(type2)), "; no type I tree: ", words);
+  static_cast<TimedTree&>(plan) = *std::move(type2.best);
   return absl::OkStatus();
 }
 
@@ -172,25 +171,31 @@ absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& p
   // A builder of type I says which type is wanted as clearly as the type itself.
   const bool try_type2 = request.type == TreeType::kTypeII || (!request.type && !request.builder);
   const Snapshot predicting = ForPrediction(snapshot, profile);
+  const PlanInput input = {snapshot, predicting, profile, capacity, request, places};
   TreePlan plan;
   Type2Result type2;
   if (try_type2) {
-    type2 = BuildType2(snapshot, predicting, profile, capacity, request, places);
+    type2 = BuildType2(input);
     plan.full_switches = type2.full_switches;
   }
   if (request.type != TreeType::kTypeII) {
-    RETURN_IF_ERROR(
-        FillAuto(predicting, profile, request, places, try_type2, std::move(type2), plan));
+    absl::StatusOr<Type1Result> type1 =
+        ChooseType1(predicting, profile, request, places,
+                    type2.best ? type2.best->predicted.total_us : kNoCutoff);
+    if (type1.ok()) {
+      ChooseType(*snapshot.fabric, request, try_type2, *std::move(type1), std::move(type2), plan);
+    } else {
+      RETURN_IF_ERROR(TakeType2Alone(request, type1.status(), std::move(type2), plan));
+    }
   } else if (type2.best) {
     plan.reason = absl::StrCat("type II: ", Bare(FigureOfFewest(type2)), "; the type was asked for",
                                DearerBecause(*snapshot.fabric, plan.full_switches));
-    TakeType2(*std::move(type2.best), plan);
+    static_cast<TimedTree&>(plan) = *std::move(type2.best);
   } else {
-    return RefuseType2(*snapshot.fabric, type2.why_not, type2.routes_are_wrong, plan.full_switches);
+    return RefuseType2(*snapshot.fabric, type2);
   }
   if (request.policy || request.list_tradeoffs) {
-    ASSIGN_OR_RETURN(Trade trade,
-                     FindTrade(snapshot, predicting, profile, capacity, request, places, plan));
+    ASSIGN_OR_RETURN(Trade trade, FindTrade(input, plan));
     RETURN_IF_ERROR(ApplyTrade(request, std::move(trade), plan));
   }
   plan.height = Height(plan.tree);
@@ -201,10 +206,9 @@ absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& p
 absl::Status MeasureLinks(const Snapshot& snapshot, const CostProfile& profile,
                           const TreeRequest& request, LinkUseCounter& counter, TreePlan& plan) {
   counter.Begin(snapshot);
-  RETURN_IF_ERROR(counter.AddTree(plan.tree, plan.physical ? &*plan.physical : nullptr));
+  RETURN_IF_ERROR(counter.AddTree(plan.tree, plan.physical.get()));
   counter.Take(plan.uses);
-  plan.busiest = FindBusiestLink(
-      snapshot, profile, BytesOfMessages(profile, request.operation, request.sizes), plan.uses);
+  plan.busiest = FindBusiestLink(snapshot, profile, BytesOfMessages(profile, request), plan.uses);
   return absl::OkStatus();
 }
 
@@ -214,8 +218,7 @@ std::string Figure(const AggregationTree& tree, const Prediction& predicted, boo
     return absl::StrFormat("%.2f us for type II (%d switch%s%s)", predicted.total_us, switches,
                            switches == 1 ? "" : "es", is_fewest ? ", the fewest" : "");
   }
-  return absl::StrFormat("%.2f us for type I (%s, k = %d)", predicted.total_us,
-                         std::string(ToString(tree.builder)), tree.width);
+  return FigureOfType1(tree.builder, tree.width, predicted.total_us);
 }
 
 std::string NameSwitches(const Fabric& fabric, absl::Span<const FullSwitch> switches) {
@@ -230,25 +233,6 @@ std::string NameSwitches(const Fabric& fabric, absl::Span<const FullSwitch> swit
     absl::StrAppend(&names, " and ", switches.size() - kMaxNamed, " more");
   }
   return names;
-}
-
-std::string DearerBecause(const Fabric& fabric, absl::Span<const FullSwitch> switches) {
-  if (switches.empty()) return "";
-  return absl::StrCat("; type II takes more switches than it could, because these are full: ",
-                      NameSwitches(fabric, switches));
-}
-
-absl::Status RefuseType2(const Fabric& fabric, std::string_view why_not, bool routes_are_wrong,
-                         absl::Span<const FullSwitch> full_switches) {
-  std::string message = absl::StrCat("no type II tree: ", std::string(why_not));
-  if (routes_are_wrong) return absl::FailedPreconditionError(message);
-  if (!full_switches.empty()) {
-    absl::StrAppend(&message, ": ", NameSwitches(fabric, full_switches),
-                    "; release a tree there, or let the type be chosen");
-  } else {
-    absl::StrAppend(&message, "; ask for fewer members, or let the type be chosen");
-  }
-  return absl::ResourceExhaustedError(message);
 }
 
 }  // namespace coppice

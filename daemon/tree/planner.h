@@ -5,7 +5,6 @@
 #define COPPICE_DAEMON_TREE_PLANNER_H_
 
 #include <string>
-#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,7 +20,7 @@ namespace coppice {
 // is not in the fabric); FAILED_PRECONDITION (members in different components or without a route:
 // names two of them); RESOURCE_EXHAUSTED (type II was demanded and no candidate root works: names
 // the full switches; or no width respects the NICs' degree limit). With a policy also as
-// CheckPolicy and ChooseByPolicy (trade_front.h).
+// CheckPolicy and ChooseByPolicy (trade.h).
 absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& profile,
                                   absl::Span<const SwitchCapacity> capacity,
                                   const TreeRequest& request);
@@ -31,7 +30,7 @@ absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& p
 absl::Status MeasureLinks(const Snapshot& snapshot, const CostProfile& profile,
                           const TreeRequest& request, LinkUseCounter& counter, TreePlan& plan);
 
-// The words of a plan: why this type, with both figures; which switches were full.
+// The words of a plan.
 
 // "3.40 us for type I (hierarchical, k = 32)", "2.31 us for type II (9 switches)"; `is_fewest`: "(9
 // switches, the fewest)", where more switches could serve.
@@ -40,14 +39,6 @@ std::string Figure(const AggregationTree& tree, const Prediction& predicted,
 
 // Up to eight switches as `0002c9020040b0e0 "leaf3" (16 entries)`, then "and 3 more".
 std::string NameSwitches(const Fabric& fabric, absl::Span<const FullSwitch> switches);
-
-// "; 2 full switches made type II dearer: ..." or "".
-std::string DearerBecause(const Fabric& fabric, absl::Span<const FullSwitch> switches);
-
-// Type II was demanded and there is none: RESOURCE_EXHAUSTED that names the full switches, or
-// FAILED_PRECONDITION if the members' routes are what is wrong.
-absl::Status RefuseType2(const Fabric& fabric, std::string_view why_not, bool routes_are_wrong,
-                         absl::Span<const FullSwitch> full_switches);
 
 }  // namespace coppice
 

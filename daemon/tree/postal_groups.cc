@@ -1,13 +1,13 @@
-#include "daemon/tree/postal_groups.h"
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "daemon/tree/cost_profile.h"
 #include "daemon/tree/even_routes.h"
-#include "daemon/tree/pipelining.h"
 #include "daemon/tree/tree.h"
+#include "daemon/tree/tree_metrics.h"
+#include "daemon/tree/type1_postal.h"
 
 namespace coppice {
 namespace {
@@ -22,30 +22,22 @@ struct PacketCost {
   double forward_us = 0;  // at the node that forwards, and through the slowest link
 };
 
-PacketCost MeanPacket(const CostProfile& profile, const TreeRequest& request, double gbps) {
+// Of a longer message the first packet; what follows it is the evaluation's to judge.
+PacketCost MeanPacket(const CostProfile& profile, const CollectiveMix& mix, double gbps) {
   PacketCost mean;
-  double total_weight = 0;
-  for (const SizeShare& share : request.sizes) total_weight += share.weight;
-  for (const SizeShare& share : request.sizes) {
-    const double weight = total_weight > 0 ? share.weight / total_weight
-                                           : 1.0 / static_cast<double>(request.sizes.size());
-    // Of a longer message the first packet; what follows it is the evaluation's to judge.
-    const uint64_t bytes =
-        profile.mtu_bytes > 0 ? std::min<uint64_t>(share.bytes, profile.mtu_bytes) : share.bytes;
-    const Payload payload = PayloadOf(request.operation, bytes);
-    const uint64_t both_bytes = payload.up_bytes + payload.down_bytes;
-    const NodeCost& nic = profile.nic;
-    const double match =
-        nic.match_us + static_cast<double>(payload.reduced_bytes) * nic.reduce_us_per_byte;
+  const NodeCost& nic = profile.nic;
+  ForEachPayload(mix, [&](const Payload& payload, double weight) {
+    const Payload packet = PipelineOf(profile, payload).packet;
+    const uint64_t both_bytes = packet.up_bytes + packet.down_bytes;
+    const double match = nic.MatchUs(packet.reduced_bytes);
     mean.head_us += weight * (match + nic.send_us);
-    mean.gap_us += weight * (std::max(match, WireUs(profile, payload.up_bytes, gbps)) +
-                             std::max(nic.send_us, WireUs(profile, payload.down_bytes, gbps)));
-    mean.forward_us +=
-        weight * (2 * nic.forward_us + static_cast<double>(both_bytes) * nic.forward_us_per_byte);
+    mean.gap_us += weight * (std::max(match, WireUs(profile, packet.up_bytes, gbps)) +
+                             std::max(nic.send_us, WireUs(profile, packet.down_bytes, gbps)));
+    mean.forward_us += weight * (nic.forward_us + nic.ForwardUs(both_bytes));
     if (!profile.forward_includes_serialisation) {
       mean.forward_us += weight * SerialisationUs(both_bytes, gbps);
     }
-  }
+  });
   return mean;
 }
 
@@ -79,7 +71,7 @@ class GroupFinder {
   void SortRanks() {
     std::vector<uint32_t>& ranks = groups_.ranks;
     ranks.resize(members_.size());
-    std::iota(ranks.begin(), ranks.end(), 0U);
+    absl::c_iota(ranks, 0U);
     const size_t levels = snapshot_.hierarchy->levels.size();
     const auto before = [&](uint32_t a, uint32_t b) {
       if (members_[a] == members_[b]) return a < b;
@@ -89,8 +81,8 @@ class GroupFinder {
       }
       return a < b;
     };
-    if (!std::is_sorted(ranks.begin(), ranks.end(), before)) {
-      std::sort(ranks.begin(), ranks.end(), before);
+    if (!absl::c_is_sorted(ranks, before)) {
+      absl::c_sort(ranks, before);
     }
   }
 
@@ -112,7 +104,7 @@ class GroupFinder {
       return;
     }
     begin.resize(count + 1);
-    std::iota(begin.begin(), begin.end(), 0U);
+    absl::c_iota(begin, 0U);
   }
 
   // Those that divide the level above and join something of the level below.
@@ -161,7 +153,7 @@ class GroupFinder {
   bool MeetLower(uint32_t a, uint32_t b) const {
     if (groups_.levels.empty()) return false;
     const std::vector<uint32_t>& begin = groups_.levels.back().begin;
-    const auto after = std::upper_bound(begin.begin(), begin.end(), a);
+    const auto after = absl::c_upper_bound(begin, a);
     return b < *after;  // a < b
   }
 
@@ -224,7 +216,7 @@ class Search {
         ranks_(static_cast<uint32_t>(parents.size())),
         left_((ranks_ <= kMaxRanksSearchedFully ? kMaxPostalStepsOfFew : kMaxPostalSteps) /
               ranks_) {
-    Count();
+    children_ = ChildCounts(parents_);
   }
 
   double Run() {
@@ -249,7 +241,7 @@ class Search {
     if (!(us < us_ * kBetter)) return false;
     us_ = us;
     parents_ = tried_;
-    Count();
+    children_ = ChildCounts(parents_);
     return true;
   }
 
@@ -300,7 +292,7 @@ class Search {
 
   bool TryLast() {
     Reach();
-    const auto last = std::max_element(reached_us_.begin(), reached_us_.end());
+    const auto last = absl::c_max_element(reached_us_);
     auto rank = static_cast<uint32_t>(last - reached_us_.begin());
     for (size_t i = 0; i < kAncestors && parents_[rank] >= 0; ++i) {
       const auto parent = static_cast<uint32_t>(parents_[rank]);
@@ -345,7 +337,7 @@ class Search {
     const ChildLists lists = ChildrenOf(parents_);
     reached_us_.assign(ranks_, 0);
     free_us_.assign(ranks_, 0);
-    const auto root = std::find(parents_.begin(), parents_.end(), -1);
+    const auto root = absl::c_find(parents_, -1);
     order_.assign(1, static_cast<uint32_t>(root - parents_.begin()));
     for (size_t i = 0; i < order_.size(); ++i) {
       const uint32_t rank = order_[i];
@@ -390,13 +382,6 @@ class Search {
       if (r == static_cast<int32_t>(above)) return true;
     }
     return false;
-  }
-
-  void Count() {
-    children_.assign(ranks_, 0);
-    for (const int32_t parent : parents_) {
-      if (parent >= 0) ++children_[parent];
-    }
   }
 
   const PostalGroups& groups_;

@@ -1,10 +1,13 @@
-#include "daemon/tree/postal_schedule.h"
-
 #include <algorithm>
 #include <cmath>
+#include <compare>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
+
+#include "absl/algorithm/container.h"
+#include "daemon/tree/type1_postal.h"
 
 namespace coppice {
 namespace {
@@ -13,8 +16,32 @@ constexpr double kTimeRounding = 1e-9;  // of a time; sums in another order diff
 constexpr int kMaxHalvings = 10, kMaxDoublings = 20;
 constexpr uint32_t kTimesPerUnit = 3;  // of the largest part, kept to know what a slot is worth
 
-// What a slot follows from: the unit's last one, being reached from near, or from far.
-enum SlotKind : size_t { kNext, kNear, kFar };
+struct PostalSlot {
+  double us = 0;      // when it begins
+  uint32_t unit = 0;  // whose it is
+  friend auto operator<=>(const PostalSlot&, const PostalSlot&) = default;
+};
+
+// In order of time; of one time in order of unit.
+class PostalSlots {
+ public:
+  void Clear() { heap_.clear(); }
+  void Push(double us, uint32_t unit) {
+    heap_.push_back({us, unit});
+    absl::c_push_heap(heap_, std::greater<>());
+  }
+  // False: there is none.
+  bool Take(PostalSlot& slot) {
+    if (heap_.empty()) return false;
+    absl::c_pop_heap(heap_, std::greater<>());
+    slot = heap_.back();
+    heap_.pop_back();
+    return true;
+  }
+
+ private:
+  std::vector<PostalSlot> heap_;
+};
 
 // Least T from `low` on, to half a gap or a 64th, for which `fits(T)` is true; it is when fits()
 // was last true. `fits` may lower its argument to the time that was needed. Infinite: not found.
@@ -38,6 +65,28 @@ double LeastTime(double low, double high, double gap_us, Fits fits) {
   return high;
 }
 
+// Times at which a node that serves at most `root_degree` reaches others near it, each of which
+// serves at most costs.degree: ascending, the first `count` of them. O(count).
+std::vector<double> PostalTimes(const PostalCosts& costs, uint32_t root_degree, uint32_t count) {
+  std::vector<double> times;
+  times.reserve(count);
+  PostalSlots slots;
+  slots.Push(costs.near_us, 0);
+  std::vector<uint32_t> served;  // [node] how many
+  served.reserve(count + 1);
+  served.push_back(0);
+  PostalSlot slot;
+  while (times.size() < count && slots.Take(slot)) {
+    times.push_back(slot.us);
+    if (++served[slot.unit] < (slot.unit == 0 ? root_degree : costs.degree)) {
+      slots.Push(slot.us + costs.gap_us, slot.unit);
+    }
+    slots.Push(slot.us + costs.near_us, static_cast<uint32_t>(served.size()));
+    served.push_back(0);
+  }
+  return times;
+}
+
 // All equally near: whoever can serve first does.
 PostalSchedule ScheduleFlat(uint32_t units, double lag_us, const PostalCosts& costs,
                             uint32_t root_degree) {
@@ -45,14 +94,14 @@ PostalSchedule ScheduleFlat(uint32_t units, double lag_us, const PostalCosts& co
   schedule.parents.assign(units, -1);
   std::vector<uint32_t> left(units, costs.degree);
   left[0] = root_degree;
-  PostalSlots<2> slots;
-  slots.Push(kNext, 0, 0);
+  PostalSlots slots;
+  slots.Push(0, 0);
   PostalSlot slot;
   for (uint32_t next = 1; next < units && slots.Take(slot); ++next) {
     schedule.parents[next] = static_cast<int32_t>(slot.unit);
     schedule.time_us = slot.us + lag_us;
-    slots.Push(kNear, slot.us + lag_us, next);
-    if (--left[slot.unit] > 0) slots.Push(kNext, slot.us + costs.gap_us, slot.unit);
+    slots.Push(slot.us + lag_us, next);
+    if (--left[slot.unit] > 0) slots.Push(slot.us + costs.gap_us, slot.unit);
   }
   return schedule;
 }
@@ -110,12 +159,12 @@ class NearFar {
     return static_cast<int32_t>(reach);
   }
   static int32_t Count(const std::vector<double>& times, double left_us) {
-    const auto after = std::upper_bound(times.begin(), times.end(), left_us + kTimeRounding);
+    const auto after = absl::c_upper_bound(times, left_us + kTimeRounding);
     return static_cast<int32_t>(after - times.begin());
   }
 
   // Answers the unit that is reached at `us`.
-  uint32_t Enter(uint32_t part, SlotKind kind, double us, int32_t parent, uint32_t degree) {
+  uint32_t Enter(uint32_t part, double us, int32_t parent, uint32_t degree) {
     const uint32_t unit = begin_[part] + sizes_[part] - static_cast<uint32_t>(missing_[part]);
     parents_[unit] = parent;
     degree_left_[unit] = degree;
@@ -123,7 +172,7 @@ class NearFar {
     --missing_[part];
     --left_;
     last_us_ = std::max(last_us_, us);
-    if (us + costs_.near_us <= limit_us_) slots_.Push(kind, us, unit);
+    if (us + costs_.near_us <= limit_us_) slots_.Push(us, unit);
     return unit;
   }
 
@@ -162,7 +211,7 @@ class NearFar {
     slots_.Clear();
     lacking_.clear();
     fresh_ = 1;
-    Enter(0, kNext, 0, -1, root_degree_);
+    Enter(0, 0, -1, root_degree_);
     own_[0] = Reach(limit_us_, root_degree_);
     reach_[0] = own_[0] - 1;
     Lack(0);
@@ -180,21 +229,19 @@ class NearFar {
     if (us + costs_.far_us <= limit_us_ && IsLacking() && Spare(unit, part, limit_us_ - us)) {
       const uint32_t other = TakeLacking();
       const double there_us = us + costs_.far_us;
-      const uint32_t there =
-          Enter(other, kFar, there_us, static_cast<int32_t>(unit), costs_.degree);
+      const uint32_t there = Enter(other, there_us, static_cast<int32_t>(unit), costs_.degree);
       own_[there] = Reach(limit_us_ - there_us, costs_.degree);
       reach_[other] += own_[there] - 1;
       Lack(other);
     } else if (missing_[part] > 0) {
-      Enter(part, kNear, us + costs_.near_us, static_cast<int32_t>(unit), costs_.degree);
+      Enter(part, us + costs_.near_us, static_cast<int32_t>(unit), costs_.degree);
       --reach_[part];
     } else {
       return;
     }
     --degree_left_[unit];
     const double next_us = us + costs_.gap_us;
-    if (degree_left_[unit] > 0 && next_us + costs_.near_us <= limit_us_)
-      slots_.Push(kNext, next_us, unit);
+    if (degree_left_[unit] > 0 && next_us + costs_.near_us <= limit_us_) slots_.Push(next_us, unit);
   }
 
   // True: `part` can do without the slot at hand of its member `unit`, and does.
@@ -222,7 +269,7 @@ class NearFar {
   std::vector<int32_t> parents_;
   std::vector<uint32_t> degree_left_;  // [unit]
   std::vector<int32_t> own_;           // [unit] Reach() at its next slot, or kUnknown
-  PostalSlots<3> slots_;
+  PostalSlots slots_;
   uint32_t fresh_ = 0;                                 // the first part that nobody has entered
   std::vector<std::pair<int32_t, uint32_t>> lacking_;  // units, ~part; a heap of the others
 };
@@ -249,9 +296,9 @@ class Leaders {
     if (own_us_[0] > limit_us + kTimeRounding) return false;
     last_us_ = own_us_[0];
     slots_.Clear();
-    slots_.Push(kNext, 0, 0);
+    slots_.Push(0, 0);
     parents_[0] = -1;
-    std::fill(degree_left_.begin(), degree_left_.end(), costs_.degree);
+    absl::c_fill(degree_left_, costs_.degree);
     for (uint32_t next = 1; next < own_us_.size();) {
       PostalSlot slot;
       if (!slots_.Take(slot)) return false;
@@ -262,15 +309,15 @@ class Leaders {
       if (there_us + own_us_[next] > limit_us + kTimeRounding) return false;
       last_us_ = std::max({last_us_, there_us + own_us_[next], free_us + own_us_[part]});
       parents_[next] = static_cast<int32_t>(part);
-      slots_.Push(kFar, there_us, next++);
-      if (--degree_left_[part] > 0) slots_.Push(kNext, free_us, part);
+      slots_.Push(there_us, next++);
+      if (--degree_left_[part] > 0) slots_.Push(free_us, part);
     }
     return true;
   }
 
   const absl::Span<const double> own_us_;
   const PostalCosts& costs_;
-  PostalSlots<3> slots_;
+  PostalSlots slots_;
   double last_us_ = 0;
   std::vector<int32_t> parents_;
   std::vector<uint32_t> degree_left_;  // [part]
@@ -278,32 +325,12 @@ class Leaders {
 
 }  // namespace
 
-std::vector<double> PostalTimes(const PostalCosts& costs, uint32_t root_degree, uint32_t count) {
-  std::vector<double> times;
-  times.reserve(count);
-  PostalSlots<2> slots;
-  slots.Push(kNext, costs.near_us, 0);
-  std::vector<uint32_t> served;  // [node] how many
-  served.reserve(count + 1);
-  served.push_back(0);
-  PostalSlot slot;
-  while (times.size() < count && slots.Take(slot)) {
-    times.push_back(slot.us);
-    if (++served[slot.unit] < (slot.unit == 0 ? root_degree : costs.degree)) {
-      slots.Push(kNext, slot.us + costs.gap_us, slot.unit);
-    }
-    slots.Push(kNear, slot.us + costs.near_us, static_cast<uint32_t>(served.size()));
-    served.push_back(0);
-  }
-  return times;
-}
-
 PostalSchedule ScheduleNearFar(absl::Span<const uint32_t> sizes, const PostalCosts& costs,
                                uint32_t root_degree) {
   if (sizes.size() == 1) return ScheduleFlat(sizes[0], costs.near_us, costs, root_degree);
   PostalSchedule schedule = NearFar(sizes, costs, root_degree).Solve();
   if (std::isfinite(schedule.time_us)) return schedule;
-  const uint32_t all = std::accumulate(sizes.begin(), sizes.end(), 0U);
+  const uint32_t all = absl::c_accumulate(sizes, 0U);
   return ScheduleFlat(all, costs.far_us, costs, root_degree);
 }
 

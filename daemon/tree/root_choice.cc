@@ -12,10 +12,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "daemon/tree/even_routes.h"
-#include "daemon/tree/pipelining.h"
 #include "daemon/tree/tree_metrics.h"
 
 namespace coppice {
@@ -67,7 +68,7 @@ std::vector<uint8_t> FarthestByRows(const SwitchDistances& distances, const Leaf
 std::vector<SwitchIndex> NearestByRows(const SwitchDistances& distances,
                                        const LeafClasses& members) {
   const std::vector<uint8_t> farthest = FarthestByRows(distances, members);
-  const uint8_t least = *std::min_element(farthest.begin(), farthest.end());
+  const uint8_t least = *absl::c_min_element(farthest);
   std::vector<SwitchIndex> nearest;
   if (least == SwitchDistances::kUnreachable) return nearest;
   for (uint32_t s = 0; s < farthest.size(); ++s) {
@@ -181,9 +182,8 @@ void SortRoots(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capaci
     const double load = snapshot.load->empty() ? 0.0 : MeanUtilisation(snapshot, s);
     keys.emplace_back(load, UINT32_MAX - capacity[s.value()].entries_free, s);
   }
-  std::sort(keys.begin(), keys.end());
-  std::transform(keys.begin(), keys.end(), roots.begin(),
-                 [](const Key& key) { return std::get<2>(key); });
+  absl::c_sort(keys);
+  absl::c_transform(keys, roots.begin(), [](const Key& key) { return std::get<2>(key); });
 }
 
 // With one serving switch all P ranks are its children. Whoever is d hops or more away comes no
@@ -217,24 +217,15 @@ RootBound::RootBound(const Snapshot& snapshot, const CostProfile& profile,
   }
   for (const SizeShare& share : request.sizes) wires_matter_ |= share.bytes > kShortBytes;
   const TwinClasses& twins = snapshot.routes->distances().classes();
+  std::map<uint32_t, uint32_t> ranks_of;  // [class]
   for (size_t leaf = 0; leaf < ranks_on_leaf_.size(); ++leaf) {
-    classes_.push_back({twins.class_of(places.leaf_switches[leaf]), ranks_on_leaf_[leaf]});
+    ranks_of[twins.class_of(places.leaf_switches[leaf])] += ranks_on_leaf_[leaf];
   }
-  std::sort(classes_.begin(), classes_.end(),
-            [](const LeafClass& a, const LeafClass& b) { return a.twin_class < b.twin_class; });
-  size_t last = 0;
-  for (size_t i = 1; i < classes_.size(); ++i) {
-    if (classes_[i].twin_class == classes_[last].twin_class) {
-      classes_[last].ranks += classes_[i].ranks;
-    } else {
-      classes_[++last] = classes_[i];
-    }
-  }
-  classes_.resize(last + 1);
+  for (const auto& [twin_class, ranks] : ranks_of) classes_.push_back({twin_class, ranks});
 }
 
 uint32_t RootBound::ranks_on(SwitchIndex s) const {
-  const auto at = std::lower_bound(places_.leaf_switches.begin(), places_.leaf_switches.end(), s);
+  const auto at = absl::c_lower_bound(places_.leaf_switches, s);
   if (at == places_.leaf_switches.end() || *at != s) return 0;
   return ranks_on_leaf_[static_cast<size_t>(at - places_.leaf_switches.begin())];
 }
@@ -292,13 +283,11 @@ double RootBound::LeastUs(absl::Span<const uint32_t> ranks_at_hops, uint32_t ent
                           double port_gbps) const {
   const auto ranks = static_cast<uint32_t>(request_.members.size());
   const NodeCost& top = profile_.switch_;
-  const auto one_size = [&](uint64_t bytes) {
-    const Payload payload = PayloadOf(request_.operation, bytes);
+  const auto one_size = [&](const Payload& payload) {
     const Pipeline pipeline = PipelineOf(profile_, payload);
     const Payload& packet = pipeline.packet;
     const uint64_t last_down = pipeline.more_down > 0 ? 0 : packet.down_bytes;  // it may be short
-    const double match_us =
-        top.match_us + static_cast<double>(packet.reduced_bytes) * top.reduce_us_per_byte;
+    const double match_us = top.MatchUs(packet.reduced_bytes);
     // Of a long message all packets.
     const double match_all_us = static_cast<double>(pipeline.more_up + 1) * top.match_us +
                                 static_cast<double>(payload.reduced_bytes) * top.reduce_us_per_byte;
@@ -323,7 +312,7 @@ double RootBound::LeastUs(absl::Span<const uint32_t> ranks_at_hops, uint32_t ent
     }
     return Prediction{.total_us = profile_.init_us + aggregate_us + distribute_us};
   };
-  return MeanOver(request_.sizes, one_size).total_us;
+  return MeanOver(request_, one_size).total_us;
 }
 
 }  // namespace coppice

@@ -39,8 +39,7 @@ void SortRoots(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capaci
 //   ranks by hops:  hops 1  r r r            r r r arrive first and are matched while
 //                   hops 3  r r r r r r      the others are still under way
 //
-// Load, shared links and forwarding tables only add to it. Knows no load and builds nothing.
-
+// Load, shared links and forwarding tables only add to it.
 class RootBound final {
  public:
   static constexpr uint32_t kUnreachable = SwitchDistances::kUnreachable;

@@ -8,14 +8,14 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
-#include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/planner.h"
 #include "daemon/tree/root_choice.h"
-#include "daemon/tree/type1_choice.h"
+#include "daemon/tree/type1.h"
 #include "daemon/tree/type2_candidate.h"
 
 namespace coppice {
@@ -31,23 +31,14 @@ using Serving = std::vector<uint32_t>;  // switch vertices, ascending
 
 class TradeSearch {
  public:
-  TradeSearch(const Snapshot& snapshot, const Snapshot& predicting, const CostProfile& profile,
-              absl::Span<const SwitchCapacity> capacity, const TreeRequest& request,
-              const MemberPlaces& places, const TradeBounds& bounds)
-      : snapshot_(snapshot),
-        predicting_(predicting),
-        profile_(profile),
-        capacity_(capacity),
-        request_(request),
-        places_(places),
-        bounds_(bounds),
-        bytes_(BytesOfMessages(profile, request.operation, request.sizes)) {
-    for (const SwitchCapacity& c : capacity) highest_ = std::max(highest_, c.degree_limit);
-    const size_t members = request.members.size();
+  TradeSearch(const PlanInput& input, const TradeBounds& bounds)
+      : in_(input), bounds_(bounds), bytes_(BytesOfMessages(input.profile, input.request)) {
+    for (const SwitchCapacity& c : input.capacity) highest_ = std::max(highest_, c.degree_limit);
+    const size_t members = in_.request.members.size();
     // Following four packets takes about as long as all else that is found out of a rank.
     const uint64_t packets =
-        FollowsPackets(profile, request.operation, request.sizes, static_cast<uint32_t>(members))
-            ? PacketsToFollow(profile, request.operation, request.sizes, members)
+        FollowsPackets(in_.profile, in_.request, static_cast<uint32_t>(members))
+            ? PacketsToFollow(in_.profile, in_.request, members)
             : 0;
     const uint64_t affordable = std::max<uint64_t>(
         bounds.ranks / std::max<uint64_t>(members, packets / 4), TradeBounds::kMinTrees);
@@ -55,27 +46,21 @@ class TradeSearch {
   }
 
   absl::Status OfferPlanned(const TreePlan& planned) {
-    TradeTree tree;
-    tree.tree = planned.tree;
-    tree.edges = planned.edges;
-    tree.predicted = planned.predicted;
-    if (planned.physical) tree.physical = std::make_shared<const PhysicalTree>(*planned.physical);
+    TradeTree tree = {planned, {}};
     RETURN_IF_ERROR(MeasureLink(tree));
     Keep(std::move(tree));
     return absl::OkStatus();
   }
 
   void OfferType1() {
-    TreeRequest request = request_;
+    TreeRequest request = in_.request;
     for (const std::optional<TreeBuilder> builder : kTypeIBuilders) {
-      if (request_.builder && request_.builder != builder) continue;
+      if (in_.request.builder && in_.request.builder != builder) continue;
       request.builder = builder;
-      absl::StatusOr<Type1Result> best = ChooseType1(predicting_, profile_, request, places_);
+      absl::StatusOr<Type1Result> best =
+          ChooseType1(in_.predicting, in_.profile, request, in_.places);
       if (!best.ok()) continue;
-      TradeTree tree;
-      tree.tree = std::move(best->tree);
-      tree.edges = std::move(best->edges);
-      tree.predicted = best->predicted;
+      TradeTree tree = {*std::move(best->best), {}};
       if (MeasureLink(tree).ok()) Keep(std::move(tree));
     }
   }
@@ -84,11 +69,11 @@ class TradeSearch {
     const std::vector<SwitchIndex> roots = Roots();
     for (size_t r = 0; r < roots.size(); ++r) {
       absl::StatusOr<PhysicalTree> physical =
-          BuildPhysicalTree(snapshot_, places_.endpoints, roots[r]);
+          BuildPhysicalTree(in_.snapshot, in_.places.endpoints, roots[r]);
       if (!physical.ok()) continue;
       share_ = left_ / (roots.size() - r);
       left_ -= share_;
-      TryRoot(MakeType2Candidate(*snapshot_.fabric, capacity_, places_, highest_,
+      TryRoot(MakeType2Candidate(*in_.snapshot.fabric, in_.capacity, in_.places, highest_,
                                  *std::move(physical)));
       left_ += share_;
     }
@@ -108,10 +93,11 @@ class TradeSearch {
   // --- Roots: nearest first, then one hop farther; each in the order of SortRoots.
 
   std::vector<SwitchIndex> Roots() const {
-    if (!places_.all_on_switches || request_.members.size() < 2) return {};
-    if (request_.root_switch) return {*snapshot_.fabric->FindSwitch(*request_.root_switch)};
-    const std::vector<uint8_t> farthest = FarthestHops(snapshot_, places_.leaf_switches);
-    const uint8_t least = *std::min_element(farthest.begin(), farthest.end());
+    if (!in_.places.all_on_switches || in_.request.members.size() < 2) return {};
+    if (in_.request.root_switch)
+      return {*in_.snapshot.fabric->FindSwitch(*in_.request.root_switch)};
+    const std::vector<uint8_t> farthest = FarthestHops(in_.snapshot, in_.places.leaf_switches);
+    const uint8_t least = *absl::c_min_element(farthest);
     std::vector<SwitchIndex> roots;
     for (const uint32_t hops : {least + 0U, least + 1U}) {
       if (hops >= SwitchDistances::kUnreachable) break;
@@ -119,7 +105,7 @@ class TradeSearch {
       for (uint32_t s = 0; s < farthest.size(); ++s) {
         if (farthest[s] == hops) ring.emplace_back(s);
       }
-      SortRoots(snapshot_, capacity_, ring);
+      SortRoots(in_.snapshot, in_.capacity, ring);
       roots.insert(roots.end(), ring.begin(), ring.end());
     }
     const size_t most = std::clamp<size_t>(left_ / kMinTreesPerRoot, 1, bounds_.roots);
@@ -138,7 +124,8 @@ class TradeSearch {
     if (!Works(candidate, all)) return;
     Offer(candidate, all);
     for (const bool for_time : {true, false}) {
-      const std::vector<uint32_t> preference = ServingPreference(snapshot_, candidate, !for_time);
+      const std::vector<uint32_t> preference =
+          ServingPreference(in_.snapshot, candidate, !for_time);
       const Serving least =
           ChooseServing(candidate.switches(candidate.degrees, preference)).serving;
       if (least.empty()) return;
@@ -169,7 +156,7 @@ class TradeSearch {
       Serving best;
       std::tuple<double, double> least = {kNever, kNever};
       for (const uint32_t v : adding ? helpers : serving) {
-        const auto at = std::lower_bound(serving.begin(), serving.end(), v);
+        const auto at = absl::c_lower_bound(serving, v);
         const bool serves = at != serving.end() && *at == v;
         if (serves == adding) continue;
         Serving next = serving;
@@ -193,13 +180,13 @@ class TradeSearch {
     const std::vector<int32_t>& parents = candidate.physical->parents;
     std::vector<uint32_t> depth(candidate.switch_count(), 0);
     for (size_t v = 1; v < depth.size(); ++v) depth[v] = depth[static_cast<size_t>(parents[v])] + 1;
-    const uint32_t levels = *std::max_element(depth.begin(), depth.end()) + 1;
+    const uint32_t levels = *absl::c_max_element(depth) + 1;
     for (uint32_t i = 0; i < levels && share_ > 0; ++i) {
       const uint32_t level = deepest_first ? levels - 1 - i : i;
       for (const uint32_t v : helpers) {
         if (depth[v] == level) serving.push_back(v);
       }
-      std::sort(serving.begin(), serving.end());
+      absl::c_sort(serving);
       serving.erase(std::unique(serving.begin(), serving.end()), serving.end());
       Serving useful = serving;
       if (Works(candidate, useful)) Offer(candidate, useful);
@@ -234,13 +221,12 @@ class TradeSearch {
     if (share_ == 0) return kNoTrade;
     --share_;
     TradeTree tree;
-    tree.tree = HangRanks(*snapshot_.fabric, request_.members, places_, *candidate.physical,
-                          candidate.members, candidate.degrees, serving);
-    if (!EdgeCosts(predicting_, profile_, tree.tree, path_, tree.edges).ok()) return kNoTrade;
-    tree.predicted =
-        EvaluateMix(profile_, tree.tree, tree.edges, request_.operation, request_.sizes);
-    if (!AddContention(predicting_, profile_, tree.tree, tree.edges, request_.operation,
-                       request_.sizes, tree.predicted)
+    tree.tree = HangRanks(*in_.snapshot.fabric, in_.request.members, in_.places,
+                          *candidate.physical, candidate.members, candidate.degrees, serving);
+    if (!EdgeCosts(in_.predicting, in_.profile, tree.tree, path_, tree.edges).ok()) return kNoTrade;
+    tree.predicted = EvaluateMix(in_.profile, tree.tree, tree.edges, in_.request);
+    if (!AddContention(in_.predicting, in_.profile, tree.tree, tree.edges, in_.request,
+                       tree.predicted)
              .ok()) {
       return kNoTrade;
     }
@@ -252,10 +238,10 @@ class TradeSearch {
   }
 
   absl::Status MeasureLink(TradeTree& tree) {
-    links_.Begin(snapshot_);
+    links_.Begin(in_.snapshot);
     RETURN_IF_ERROR(links_.AddTree(tree.tree, tree.physical.get()));
     links_.Take(uses_);
-    tree.busiest = FindBusiestLink(snapshot_, profile_, bytes_, uses_);
+    tree.busiest = FindBusiestLink(in_.snapshot, in_.profile, bytes_, uses_);
     return absl::OkStatus();
   }
 
@@ -267,12 +253,7 @@ class TradeSearch {
 
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  const Snapshot& snapshot_;
-  const Snapshot& predicting_;
-  const CostProfile& profile_;
-  const absl::Span<const SwitchCapacity> capacity_;
-  const TreeRequest& request_;
-  const MemberPlaces& places_;
+  const PlanInput in_;
   const TradeBounds& bounds_;
   const MessageBytes bytes_;
   uint32_t highest_ = 0;  // highest degree limit of any switch
@@ -294,20 +275,16 @@ TradeFigures TradeTree::figures() const {
   return {predicted.total_us, tree.serving_switch_count(), busiest.us, busiest.packets};
 }
 
-absl::StatusOr<Trade> FindTrade(const Snapshot& snapshot, const Snapshot& predicting,
-                                const CostProfile& profile,
-                                absl::Span<const SwitchCapacity> capacity,
-                                const TreeRequest& request, const MemberPlaces& places,
-                                const TreePlan& planned, const TradeBounds& bounds) {
-  TradeSearch search(snapshot, predicting, profile, capacity, request, places, bounds);
+absl::StatusOr<Trade> FindTrade(const PlanInput& input, const TreePlan& planned,
+                                const TradeBounds& bounds) {
+  const TreeRequest& request = input.request;
+  TradeSearch search(input, bounds);
   RETURN_IF_ERROR(search.OfferPlanned(planned));
   if (request.type != TreeType::kTypeII) search.OfferType1();
   const bool wants_type2 = request.type == TreeType::kTypeII || (!request.type && !request.builder);
   if (wants_type2) search.OfferType2();
   return search.Take();
 }
-
-// What becomes of the front: a list, the tree that the policy takes, and the words for it.
 
 namespace {
 
@@ -356,19 +333,9 @@ std::string PolicyWords(const TradePolicy& policy) {
 void ListTradeoffs(absl::Span<const TradeTree> trees, size_t chosen, TreePlan& plan) {
   for (size_t i = 0; i < trees.size(); ++i) {
     const AggregationTree& tree = trees[i].tree;
-    const TradeFigures figures = trees[i].figures();
-    plan.tradeoffs.push_back({tree.type, tree.builder, tree.width, figures.total_us,
-                              figures.entries, figures.busiest_link_us,
-                              figures.busiest_link_packets, i == chosen});
+    plan.tradeoffs.push_back(
+        {trees[i].figures(), tree.type, tree.builder, tree.width, i == chosen});
   }
-}
-
-void Replace(TradeTree&& tree, TreePlan& plan) {
-  plan.tree = std::move(tree.tree);
-  plan.edges = std::move(tree.edges);
-  plan.predicted = tree.predicted;
-  plan.physical.reset();
-  if (tree.physical != nullptr) plan.physical = *tree.physical;
 }
 
 }  // namespace
@@ -388,7 +355,7 @@ absl::Status ApplyTrade(const TreeRequest& request, Trade trade, TreePlan& plan)
                    GivesUp(trade.trees, taken.figures()), "; ", trade.trees.size(), " of ",
                    trade.evaluated, " trees are beaten by none; without a policy: ", plan.reason);
   plan.reason = std::move(reason);
-  Replace(std::move(taken), plan);
+  static_cast<TimedTree&>(plan) = std::move(taken);
   return absl::OkStatus();
 }
 

@@ -20,15 +20,51 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "daemon/tree/trade_front.h"
 #include "daemon/tree/tree.h"
 #include "daemon/tree/tree_plan.h"
 
 namespace coppice {
+
+// Trees that none beats, and which of them a policy takes, by their figures alone:
+//
+//   entries
+//     ^  x                 x  in the front: better in time or entries (or on links) than
+//     |     o                 every other
+//     |  .  x   o          o  beaten by an x in all of them
+//     |            x
+//     +---------------> time
+
+// At least as good in all three; figures within 1e-9 of each other count as equal.
+bool IsNoWorse(const TradeFigures& a, const TradeFigures& b);
+
+// Ids of what none beats. Of those alike in all three, the first.
+class TradeFront final {
+ public:
+  struct Point {
+    TradeFigures figures;
+    size_t id = 0;
+  };
+  // False: some point is no worse. Otherwise what the new one beats goes. O(points).
+  bool Offer(const TradeFigures& figures, size_t id);
+  absl::Span<const Point> points() const { return points_; }
+  // By time, then entries.
+  void Sort();
+
+ private:
+  std::vector<Point> points_;
+};
+
+// The position of the point that the policy takes: of those within its limits the one with the
+// least weighted sum, each figure scaled to 0 (least of them) .. 1 (greatest); of equal sums the
+// first. `points` is not empty. FAILED_PRECONDITION: no point is within the limits; names the limit
+// and the least that can be had.
+absl::StatusOr<size_t> ChooseByPolicy(absl::Span<const TradeFront::Point> points,
+                                      const TradePolicy& policy);
 
 struct TradeBounds {
   size_t roots = 16;
@@ -40,11 +76,7 @@ struct TradeBounds {
   static constexpr size_t kMinTrees = 32;
 };
 
-struct TradeTree {
-  AggregationTree tree;
-  std::vector<EdgeCost> edges;
-  std::shared_ptr<const PhysicalTree> physical;  // type II
-  Prediction predicted;
+struct TradeTree : TimedTree {
   BusiestLink busiest;
   TradeFigures figures() const;
 };
@@ -55,12 +87,9 @@ struct Trade {
 };
 
 // `planned` is what PlanTree takes without a policy; the front is never empty, because it is tried,
-// too. Load as in BuildType2. NOT_FOUND: an edge of `planned` has no route.
-absl::StatusOr<Trade> FindTrade(const Snapshot& snapshot, const Snapshot& predicting,
-                                const CostProfile& profile,
-                                absl::Span<const SwitchCapacity> capacity,
-                                const TreeRequest& request, const MemberPlaces& places,
-                                const TreePlan& planned, const TradeBounds& bounds = {});
+// too. NOT_FOUND: an edge of `planned` has no route.
+absl::StatusOr<Trade> FindTrade(const PlanInput& input, const TreePlan& planned,
+                                const TradeBounds& bounds = {});
 
 // What request.policy takes replaces `plan`, its reason says what that gives up; without a policy
 // the plan stays. Fills tradeoffs if they are asked for. Errors as ChooseByPolicy.

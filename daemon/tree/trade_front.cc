@@ -1,14 +1,12 @@
-#include "daemon/tree/trade_front.h"
-
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "daemon/base/status_macros.h"
+#include "daemon/tree/trade.h"
 
 namespace coppice {
 namespace {
@@ -61,12 +59,6 @@ absl::Status NothingIsWithin(absl::Span<const TradeFront::Point> points,
       *policy.max_entries, together));
 }
 
-absl::Status CheckWeight(absl::string_view field, double weight) {
-  if (weight >= 0 && std::isfinite(weight)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("policy.", field, ": ", weight, " must be 0 or more, and finite"));
-}
-
 // Least and greatest of one figure, for scaling.
 struct Range {
   double least = std::numeric_limits<double>::infinity(), greatest = 0;
@@ -90,29 +82,16 @@ bool TradeFront::Offer(const TradeFigures& figures, size_t id) {
   for (const Point& point : points_) {
     if (IsNoWorse(point.figures, figures)) return false;
   }
-  points_.erase(
-      std::remove_if(points_.begin(), points_.end(),
-                     [&](const Point& point) { return IsNoWorse(figures, point.figures); }),
-      points_.end());
+  std::erase_if(points_, [&](const Point& point) { return IsNoWorse(figures, point.figures); });
   points_.push_back({figures, id});
   return true;
 }
 
 void TradeFront::Sort() {
-  std::stable_sort(points_.begin(), points_.end(), [](const Point& a, const Point& b) {
+  absl::c_stable_sort(points_, [](const Point& a, const Point& b) {
     return std::tie(a.figures.total_us, a.figures.entries) <
            std::tie(b.figures.total_us, b.figures.entries);
   });
-}
-
-absl::Status CheckPolicy(const TradePolicy& policy) {
-  RETURN_IF_ERROR(CheckWeight("latency", policy.latency));
-  RETURN_IF_ERROR(CheckWeight("entries", policy.entries));
-  RETURN_IF_ERROR(CheckWeight("link_load", policy.link_load));
-  RETURN_IF_ERROR(CheckWeight("max_busiest_link_us", policy.max_busiest_link_us));
-  if (policy.latency > 0 || policy.entries > 0 || policy.link_load > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "policy: the weights latency, entries and link_load are all 0; give one above 0");
 }
 
 absl::StatusOr<size_t> ChooseByPolicy(absl::Span<const TradeFront::Point> points,

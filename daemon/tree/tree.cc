@@ -5,6 +5,8 @@
 #include <functional>
 #include <numeric>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -12,8 +14,16 @@
 namespace coppice {
 
 uint32_t AggregationTree::root() const {
-  const auto it = std::find(parents.begin(), parents.end(), kNoParent);
+  const auto it = absl::c_find(parents, kNoParent);
   return static_cast<uint32_t>(it - parents.begin());
+}
+
+std::vector<uint32_t> ChildCounts(absl::Span<const int32_t> parents) {
+  std::vector<uint32_t> counts(parents.size(), 0);
+  for (const int32_t parent : parents) {
+    if (parent >= 0) ++counts[parent];
+  }
+  return counts;
 }
 
 ChildLists ChildrenOf(absl::Span<const int32_t> parents) {
@@ -84,22 +94,6 @@ absl::Status CheckMembers(const Fabric& fabric, Members members) {
   return absl::OkStatus();
 }
 
-// [rank] the lowest rank on the same endpoint.
-std::vector<uint32_t> FirstRanks(Members members) {
-  std::vector<uint64_t> by_endpoint(members.size());  // endpoint, then rank
-  for (size_t rank = 0; rank < members.size(); ++rank) {
-    by_endpoint[rank] = uint64_t{members[rank].value()} << 32 | rank;
-  }
-  std::sort(by_endpoint.begin(), by_endpoint.end());
-  std::vector<uint32_t> first_rank(members.size());
-  for (size_t i = 0; i < by_endpoint.size(); ++i) {
-    const auto rank = static_cast<uint32_t>(by_endpoint[i]);
-    const bool again = i > 0 && by_endpoint[i] >> 32 == by_endpoint[i - 1] >> 32;
-    first_rank[rank] = again ? first_rank[static_cast<uint32_t>(by_endpoint[i - 1])] : rank;
-  }
-  return first_rank;
-}
-
 // Neighbours in `endpoints` are mostly on one switch, which is then looked up once.
 void FindLeafSwitches(const Fabric& fabric, MemberPlaces& places) {
   constexpr uint32_t kNone = UINT32_MAX;
@@ -113,7 +107,7 @@ void FindLeafSwitches(const Fabric& fabric, MemberPlaces& places) {
     last = leaf_of[i];
   }
   std::vector<SwitchIndex>& leaves = places.leaf_switches;
-  std::sort(leaves.begin(), leaves.end());
+  absl::c_sort(leaves);
   leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
   places.leaf_of_endpoint.resize(leaf_of.size(), static_cast<uint32_t>(leaves.size()));
   for (size_t i = 0; i < leaf_of.size(); ++i) {
@@ -122,7 +116,7 @@ void FindLeafSwitches(const Fabric& fabric, MemberPlaces& places) {
       places.leaf_of_endpoint[i] = places.leaf_of_endpoint[i - 1];
       continue;
     }
-    const auto at = std::lower_bound(leaves.begin(), leaves.end(), SwitchIndex(leaf_of[i]));
+    const auto at = absl::c_lower_bound(leaves, SwitchIndex(leaf_of[i]));
     places.leaf_of_endpoint[i] = static_cast<uint32_t>(at - leaves.begin());
   }
 }
@@ -134,26 +128,24 @@ absl::StatusOr<MemberPlaces> FindMemberPlaces(const Snapshot& snapshot, Members 
   if (absl::Status status = CheckMembers(fabric, members); !status.ok()) return status;
   MemberPlaces places;
   places.endpoint_of_rank.resize(members.size());
-  if (std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) == members.end()) {
+  if (absl::c_adjacent_find(members, std::greater_equal<>()) == members.end()) {
     // Every endpoint once, in ascending order, as those of a whole partition usually are.
-    std::iota(places.endpoint_of_rank.begin(), places.endpoint_of_rank.end(), 0U);
+    absl::c_iota(places.endpoint_of_rank, 0U);
     places.endpoints.assign(members.begin(), members.end());
     places.ranks_at.assign(members.size(), 1);
     FindLeafSwitches(fabric, places);
     return places;
   }
-  const std::vector<uint32_t> first_rank = FirstRanks(members);
-  places.endpoints.reserve(members.size());
-  places.ranks_at.reserve(members.size());
+  absl::flat_hash_map<uint32_t, uint32_t> position;  // [endpoint]
   for (uint32_t rank = 0; rank < members.size(); ++rank) {
-    if (first_rank[rank] != rank) {
-      places.endpoint_of_rank[rank] = places.endpoint_of_rank[first_rank[rank]];
-      ++places.ranks_at[places.endpoint_of_rank[rank]];
-      continue;
+    const auto [at, is_new] =
+        position.try_emplace(members[rank].value(), static_cast<uint32_t>(places.endpoints.size()));
+    places.endpoint_of_rank[rank] = at->second;
+    if (is_new) {
+      places.endpoints.push_back(members[rank]);
+      places.ranks_at.push_back(0);
     }
-    places.endpoint_of_rank[rank] = static_cast<uint32_t>(places.endpoints.size());
-    places.endpoints.push_back(members[rank]);
-    places.ranks_at.push_back(1);
+    ++places.ranks_at[at->second];
   }
   FindLeafSwitches(fabric, places);
   return places;

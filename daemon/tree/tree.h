@@ -44,6 +44,7 @@ struct ChildLists {
   }
 };
 ChildLists ChildrenOf(absl::Span<const int32_t> parents);
+std::vector<uint32_t> ChildCounts(absl::Span<const int32_t> parents);  // [node]
 
 // The largest sum of length(node), a node's edge to its parent, on the way from a node to the root.
 template <class Length>
@@ -87,7 +88,6 @@ absl::Status CheckAncestry(const Fabric& fabric, const AggregationTree& tree,
                            const PhysicalTree& physical);
 
 // Where a communicator's ranks are, each place once: distinct endpoints and distinct leaf switches.
-
 struct MemberPlaces {
   std::vector<EndpointIndex> endpoints;    // distinct, by first rank
   std::vector<uint32_t> endpoint_of_rank;  // [rank] position in `endpoints`

@@ -3,12 +3,10 @@
 #include "daemon/tree/tree_metrics.h"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/even_routes.h"
-#include "daemon/tree/pipelining.h"
 
 namespace coppice {
 namespace {
@@ -19,34 +17,7 @@ struct BreadthFirst {
   std::vector<uint32_t> node, first, count;
 };
 
-// True if the nodes are numbered breadth first already, as those of a k-ary tree are.
-bool IsBreadthFirst(absl::Span<const int32_t> parents) {
-  if (parents[0] != AggregationTree::kNoParent) return false;
-  int32_t last = 0;
-  for (size_t node = 1; node < parents.size(); ++node) {
-    if (parents[node] < last || parents[node] >= static_cast<int32_t>(node)) return false;
-    last = parents[node];
-  }
-  return true;
-}
-
-BreadthFirst AsNumbered(absl::Span<const int32_t> parents) {
-  BreadthFirst order;
-  order.node.resize(parents.size());
-  std::iota(order.node.begin(), order.node.end(), 0U);
-  order.count.assign(parents.size(), 0);
-  for (size_t node = 1; node < parents.size(); ++node) ++order.count[parents[node]];
-  order.first.resize(parents.size());
-  uint32_t next = 1;
-  for (size_t p = 0; p < parents.size(); ++p) {
-    order.first[p] = next;
-    next += order.count[p];
-  }
-  return order;
-}
-
 BreadthFirst Order(const AggregationTree& tree) {
-  if (IsBreadthFirst(tree.parents)) return AsNumbered(tree.parents);
   const ChildLists lists = ChildrenOf(tree.parents);
   const uint32_t nodes = tree.node_count();
   BreadthFirst order;
@@ -78,15 +49,17 @@ class MetricsWalker {
                 absl::Span<const EdgeCost> edges)
       : profile_(profile), tree_(tree), edges_(edges), order_(Order(tree)) {}
 
-  Prediction Predict(const Payload& payload) {
+  // The distribution is left out where more than `cutoff_us` is reached without it.
+  Prediction Predict(const Payload& payload, double cutoff_us) {
     const Pipeline pipeline = PipelineOf(profile_, payload);
     const Payload& packet = pipeline.packet;
     Prediction prediction;
     prediction.aggregate_us = Aggregate(packet.up_bytes, packet.reduced_bytes);
-    prediction.distribute_us = Distribute(packet.down_bytes);
-    prediction.total_us = profile_.init_us + prediction.aggregate_us + prediction.distribute_us;
+    prediction.total_us = profile_.init_us + prediction.aggregate_us;
+    if (prediction.total_us <= cutoff_us) prediction.distribute_us = Distribute(packet.down_bytes);
+    prediction.total_us += prediction.distribute_us;
     if (!pipeline.is_one_packet()) {
-      AddPackets(pipeline, SlowestStages(profile_, tree_, edges_, packet), prediction);
+      pipeline.AddPackets(SlowestStages(profile_, tree_, edges_, packet), prediction);
     }
     return prediction;
   }
@@ -96,17 +69,13 @@ class MetricsWalker {
     return tree_.IsRank(node) ? profile_.nic : profile_.switch_;
   }
 
-  static double ForwardUs(const NodeCost& cost, uint64_t bytes) {
-    return cost.forward_us + static_cast<double>(bytes) * cost.forward_us_per_byte;
-  }
-
   // From being handed on by a node of `cost` to arrival at the other end.
   double EdgeUs(const NodeCost& cost, uint64_t bytes, uint32_t links, double links_us,
                 double min_gbps) const {
     if (links == 0) return links_us;  // within a host
     const double serialisation =
         profile_.forward_includes_serialisation ? 0 : SerialisationUs(bytes, min_gbps);
-    return ForwardUs(cost, bytes) + links_us + serialisation;
+    return cost.ForwardUs(bytes) + links_us + serialisation;
   }
 
   // done(root). Positions run backwards: children before their parents.
@@ -125,11 +94,11 @@ class MetricsWalker {
         for (auto packet = begin + 1; packet != end; ++packet) {
           start = std::max(packet->arrival_us, start + packet->spacing_us);
         }
-        done = start + MatchUs(cost, reduced_bytes);
+        done = start + cost.MatchUs(reduced_bytes);
       }
       if (p == 0) break;
       const EdgeCost& edge = edges_[node];
-      const double parent_match = MatchUs(CostOf(tree_.parents[node]), reduced_bytes);
+      const double parent_match = CostOf(tree_.parents[node]).MatchUs(reduced_bytes);
       packets_[p] = {
           .arrival_us =
               done + EdgeUs(cost, bytes, edge.links_up, edge.time_up_us, edge.min_gbps_up),
@@ -157,10 +126,6 @@ class MetricsWalker {
     return last;
   }
 
-  static double MatchUs(const NodeCost& cost, uint64_t reduced_bytes) {
-    return cost.match_us + static_cast<double>(reduced_bytes) * cost.reduce_us_per_byte;
-  }
-
   const CostProfile& profile_;
   const AggregationTree& tree_;
   absl::Span<const EdgeCost> edges_;
@@ -174,16 +139,96 @@ class MetricsWalker {
 Prediction Evaluate(const CostProfile& profile, const AggregationTree& tree,
                     absl::Span<const EdgeCost> edges, const Payload& payload) {
   if (tree.parents.empty()) return {};
-  return MetricsWalker(profile, tree, edges).Predict(payload);
+  return MetricsWalker(profile, tree, edges).Predict(payload, kNoCutoff);
 }
 
 Prediction EvaluateMix(const CostProfile& profile, const AggregationTree& tree,
-                       absl::Span<const EdgeCost> edges, Operation operation,
-                       absl::Span<const SizeShare> sizes) {
-  if (tree.parents.empty() || sizes.empty()) return {};
+                       absl::Span<const EdgeCost> edges, const CollectiveMix& mix,
+                       double cutoff_us) {
+  if (tree.parents.empty() || mix.sizes.empty()) return {};
+  const double one_cutoff_us = mix.sizes.size() == 1 ? cutoff_us : kNoCutoff;
   MetricsWalker walker(profile, tree, edges);
-  return MeanOver(sizes,
-                  [&](uint64_t bytes) { return walker.Predict(PayloadOf(operation, bytes)); });
+  return MeanOver(mix,
+                  [&](const Payload& payload) { return walker.Predict(payload, one_cutoff_us); });
+}
+
+namespace {
+
+uint64_t PacketsAfterFirst(uint64_t bytes, uint64_t mtu) {
+  return mtu == 0 || bytes <= mtu ? 0 : (bytes - 1) / mtu;
+}
+
+}  // namespace
+
+Pipeline PipelineOf(const CostProfile& profile, const Payload& payload) {
+  const uint64_t mtu = profile.mtu_bytes;
+  Pipeline pipeline;
+  pipeline.more_up = PacketsAfterFirst(payload.up_bytes, mtu);
+  pipeline.more_down = PacketsAfterFirst(payload.down_bytes, mtu);
+  pipeline.streams = pipeline.more_up == pipeline.more_down;
+  pipeline.packet = payload;
+  if (pipeline.more_up > 0) {
+    // Of every packet the same share is reduced: mostly all or nothing.
+    const double share =
+        static_cast<double>(payload.reduced_bytes) / static_cast<double>(payload.up_bytes);
+    pipeline.packet.up_bytes = mtu;
+    pipeline.packet.reduced_bytes = static_cast<uint64_t>(share * static_cast<double>(mtu));
+  }
+  if (pipeline.more_down > 0) pipeline.packet.down_bytes = mtu;
+  return pipeline;
+}
+
+Stages SlowestStages(const CostProfile& profile, const AggregationTree& tree,
+                     absl::Span<const EdgeCost> edges, const Payload& packet) {
+  struct Busy {  // what one packet of everybody costs a node
+    double up_us = 0, down_us = 0, enter_us = 0, leave_us = 0;
+    bool has_port_in_use = false;
+  };
+  std::vector<Busy> busy(tree.node_count());
+  Stages slowest;
+  for (uint32_t child = 0; child < tree.node_count(); ++child) {
+    if (tree.parents[child] == AggregationTree::kNoParent) continue;
+    const auto node = static_cast<uint32_t>(tree.parents[child]);
+    const NodeCost& cost = tree.IsRank(node) ? profile.nic : profile.switch_;
+    const EdgeCost& edge = edges[child];
+    const double match_us = cost.MatchUs(packet.reduced_bytes);
+    const double enter_us = WireUs(profile, packet.up_bytes, edge.port_gbps_up);
+    const double leave_us = WireUs(profile, packet.down_bytes, edge.port_gbps_down);
+    Busy& at = busy[node];
+    at.up_us += std::max(match_us, enter_us);
+    at.down_us += std::max(cost.send_us, leave_us);
+    slowest.up_us =
+        std::max({slowest.up_us, at.up_us, WireUs(profile, packet.up_bytes, edge.min_gbps_up)});
+    slowest.down_us = std::max(
+        {slowest.down_us, at.down_us, WireUs(profile, packet.down_bytes, edge.min_gbps_down)});
+    if (!tree.IsRank(node)) continue;  // a switch has a port for every link
+    at.enter_us += enter_us;
+    at.leave_us += leave_us;
+    if (edge.links_up > 0 && !at.has_port_in_use) {
+      at.has_port_in_use = true;
+      const bool has_parent = tree.parents[node] != AggregationTree::kNoParent;
+      if (has_parent && edges[node].links_up > 0) {  // through the same port
+        at.enter_us += WireUs(profile, packet.down_bytes, edge.port_gbps_up);
+        at.leave_us += WireUs(profile, packet.up_bytes, edge.port_gbps_down);
+      }
+    }
+    slowest.port_us = std::max({slowest.port_us, at.enter_us, at.leave_us});
+  }
+  return slowest;
+}
+
+double Pipeline::TotalUs(const Stages& stages) const {
+  const auto up = static_cast<double>(more_up), down = static_cast<double>(more_down);
+  if (!streams) return up * stages.up_us + down * stages.down_us;
+  return up * std::max({stages.up_us, stages.down_us, stages.port_us});
+}
+
+void Pipeline::AddPackets(const Stages& stages, Prediction& first) const {
+  const double up_us = streams ? std::max(stages.up_us, stages.port_us) : stages.up_us;
+  const double aggregate_us = static_cast<double>(more_up) * up_us, total_us = TotalUs(stages);
+  first.aggregate_us += aggregate_us;
+  first.distribute_us += total_us - aggregate_us;
+  first.total_us += total_us;
 }
 
 uint32_t Radius(const AggregationTree& tree, absl::Span<const EdgeCost> edges) {

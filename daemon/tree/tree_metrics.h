@@ -11,13 +11,35 @@
 // starts max(c_send, S / B_port(i)) after it; then phi(S), the links and S / B_min, or
 // same_host_us. phi is that of the node that forwards (child upwards, parent downwards), S / B_min
 // is left out where the profile's phi contains it, and B_port(i) is the capacity of the node's own
-// port that packet i enters or copy i leaves by; on its wire a packet is S and header_bytes long. A
-// payload longer than one packet is pipelined (pipelining.h). Packets of different edges that share
-// a link wait for each other at nodes only; contended_metrics.h knows the links' queues.
+// port that packet i enters or copy i leaves by; on its wire a packet is S and header_bytes long.
+// Packets of different edges that share a link wait for each other at nodes only;
+// contended_metrics.h knows the links' queues.
+//
+// A payload longer than one packet is pipelined, each packet on the heels of the one before:
+//
+//   packet 0   leaf ==phi==links==> root ==links==> leaf        T(first packet)
+//   packet 1       ########                                     one slowest stage later
+//   packet 2               ########                             and one more
+//
+// A stage is what one packet of everybody costs one resource that takes packets one by one:
+//
+//   node up     sum over its children of max(theta + S*gamma, S / B_port)
+//   node down   sum over its children of max(c_send, S / B_port)
+//   edge        S / B_min each way
+//   NIC port    S / B_port of all that enter it, or leave it, in both directions of the tree
+//
+// Where as many packets go down as come up, packet i goes down as soon as the root has reduced it:
+// both directions are under way at once, and the slowest stage of all counts once. Else the result
+// leaves when everything is reduced: each direction has its own packets and slowest stage, and the
+// port is no stage of its own (its packets of one direction are in the node's). phi is latency: a
+// node stores and forwards as many packets at a time as come. What packets do to each other beyond
+// that is what contended_metrics.h follows them for.
 #ifndef COPPICE_DAEMON_TREE_TREE_METRICS_H_
 #define COPPICE_DAEMON_TREE_TREE_METRICS_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -51,7 +73,8 @@ struct Prediction {
 absl::Status WalkEdge(const Snapshot& snapshot, const CostProfile& profile, VertexIndex child,
                       VertexIndex parent, std::vector<ChannelIndex>& path, EdgeCost& edge);
 
-// Walks the route of every edge. Errors: NOT_FOUND, an edge without a route (names both ends).
+// The costs of every edge, by walking its route or by hops alone (even_routes.h). NOT_FOUND: an
+// edge without a route (names both ends).
 absl::StatusOr<std::vector<EdgeCost>> EdgeCosts(const Snapshot& snapshot,
                                                 const CostProfile& profile,
                                                 const AggregationTree& tree);
@@ -62,32 +85,57 @@ absl::Status EdgeCosts(const Snapshot& snapshot, const CostProfile& profile,
                        const AggregationTree& tree, std::vector<ChannelIndex>& path,
                        std::vector<EdgeCost>& edges);
 
+// Slowest stages, per packet.
+struct Stages {
+  double up_us = 0, down_us = 0;
+  double port_us = 0;  // of both directions together; counts where they overlap
+};
+
+// How a payload is cut.
+struct Pipeline {
+  Payload packet;                       // the first, longest one
+  uint64_t more_up = 0, more_down = 0;  // packets after it
+  bool streams = false;                 // both directions are under way at once
+
+  bool is_one_packet() const { return more_up == 0 && more_down == 0; }
+  // What the packets after the first add to both directions together.
+  double TotalUs(const Stages& stages) const;
+  // Makes `first`, which is of the first packet, that of all.
+  void AddPackets(const Stages& stages, Prediction& first) const;
+};
+
+// mtu_bytes = 0 counts as no limit. O(1).
+Pipeline PipelineOf(const CostProfile& profile, const Payload& payload);
+
+// The slowest stages of a tree for `packet`, each edge's wires and each NIC's port for themselves:
+// where edges share links, contended_metrics.h knows slower ones. O(nodes).
+Stages SlowestStages(const CostProfile& profile, const AggregationTree& tree,
+                     absl::Span<const EdgeCost> edges, const Payload& packet);
+
+// What is never exceeded.
+inline constexpr double kNoCutoff = std::numeric_limits<double>::infinity();
+
 // O(nodes log width). `tree` is a tree (tree.h), `edges` as EdgeCosts gives them.
 Prediction Evaluate(const CostProfile& profile, const AggregationTree& tree,
                     absl::Span<const EdgeCost> edges, const Payload& payload);
 
-// Weighted mean of `predict`(bytes) over a mix of sizes, which is not empty; weights are >= 0, and
-// count as equal if all are 0.
+// Weighted mean of `predict`(payload) over a mix of sizes, which is not empty.
 template <class Predictor>
-Prediction MeanOver(absl::Span<const SizeShare> sizes, const Predictor& predict) {
-  double total_weight = 0;
-  for (const SizeShare& share : sizes) total_weight += share.weight;
+Prediction MeanOver(const CollectiveMix& mix, const Predictor& predict) {
   Prediction mean;
-  for (const SizeShare& share : sizes) {
-    const double weight =
-        total_weight > 0 ? share.weight / total_weight : 1.0 / static_cast<double>(sizes.size());
-    const Prediction one = predict(share.bytes);
+  ForEachPayload(mix, [&](const Payload& payload, double weight) {
+    const Prediction one = predict(payload);
     mean.aggregate_us += weight * one.aggregate_us;
     mean.distribute_us += weight * one.distribute_us;
     mean.total_us += weight * one.total_us;
-  }
+  });
   return mean;
 }
 
-// The mean of Evaluate over a mix.
+// The mean of Evaluate over a mix. A total that exceeds `cutoff_us` may be less than it could be.
 Prediction EvaluateMix(const CostProfile& profile, const AggregationTree& tree,
-                       absl::Span<const EdgeCost> edges, Operation operation,
-                       absl::Span<const SizeShare> sizes);
+                       absl::Span<const EdgeCost> edges, const CollectiveMix& mix,
+                       double cutoff_us = kNoCutoff);
 
 // Largest sum of edge lengths from a leaf to the root (definition 4).
 uint32_t Radius(const AggregationTree& tree, absl::Span<const EdgeCost> edges);

@@ -4,6 +4,7 @@
 #define COPPICE_DAEMON_TREE_TREE_PLAN_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,15 +30,31 @@ struct TreeRequest : TreeSpec {
   std::vector<EndpointIndex> members;  // rank order
 };
 
-// One tree that no other was found to beat in all three figures.
-struct Tradeoff {
-  TreeType type = TreeType::kTypeI;
-  TreeBuilder builder = TreeBuilder::kKary;
-  uint32_t width = 0;
+// What the searches for a tree are given. Roots and cables are chosen by the load of `snapshot`,
+// times are predicted with that of `predicting` (link_use.h). `capacity` is [switch_count];
+// `request` is valid, its members are at `places` and reach each other. All must outlive the
+// search.
+struct PlanInput {
+  const Snapshot& snapshot;
+  const Snapshot& predicting;
+  const CostProfile& profile;
+  absl::Span<const SwitchCapacity> capacity;
+  const TreeRequest& request;
+  const MemberPlaces& places;
+};
+
+struct TradeFigures {
   double total_us = 0;
   uint32_t entries = 0;
   double busiest_link_us = 0;
-  uint32_t busiest_link_packets = 0;
+  uint32_t busiest_link_packets = 0;  // not compared
+};
+
+// One tree that no other was found to beat in the first three figures.
+struct Tradeoff : TradeFigures {
+  TreeType type = TreeType::kTypeI;
+  TreeBuilder builder = TreeBuilder::kKary;
+  uint32_t width = 0;
   bool chosen = false;  // by the policy
 };
 
@@ -50,8 +67,8 @@ struct FullSwitch {
 // A tree and how long it takes.
 struct TimedTree {
   AggregationTree tree;
-  std::vector<EdgeCost> edges;           // [node]
-  std::optional<PhysicalTree> physical;  // type II
+  std::vector<EdgeCost> edges;                   // [node]
+  std::shared_ptr<const PhysicalTree> physical;  // type II; else null
   Prediction predicted;  // with links' queues, where they matter (contended_metrics.h)
 };
 

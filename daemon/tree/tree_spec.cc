@@ -1,11 +1,13 @@
 #include "daemon/tree/tree_spec.h"
 
 #include <array>
+#include <cmath>
 #include <string>
+#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/tree/trade_front.h"
 #include "proto/text/limits.h"
 
 namespace coppice {
@@ -13,6 +15,8 @@ namespace {
 
 constexpr std::array<absl::string_view, 4> kOperationNames = {"barrier", "bcast", "reduce",
                                                               "allreduce"};
+constexpr std::array<absl::string_view, 5> kBuilderNames = {"kary", "knomial", "hierarchical",
+                                                            "minimum-cost", "postal"};
 
 }  // namespace
 
@@ -21,10 +25,9 @@ absl::string_view ToString(Operation operation) {
 }
 
 std::optional<Operation> ParseOperation(absl::string_view name) {
-  for (size_t i = 0; i < kOperationNames.size(); ++i) {
-    if (kOperationNames[i] == name) return static_cast<Operation>(i);
-  }
-  return std::nullopt;
+  const auto at = absl::c_find(kOperationNames, name);
+  if (at == kOperationNames.end()) return std::nullopt;
+  return static_cast<Operation>(at - kOperationNames.begin());
 }
 
 Payload PayloadOf(Operation operation, uint64_t bytes, bool mpi_root_is_tree_root) {
@@ -45,19 +48,7 @@ Payload PayloadOf(Operation operation, uint64_t bytes, bool mpi_root_is_tree_roo
 absl::string_view ToString(TreeType type) { return type == TreeType::kTypeI ? "I" : "II"; }
 
 absl::string_view ToString(TreeBuilder builder) {
-  switch (builder) {
-    case TreeBuilder::kKary:
-      return "kary";
-    case TreeBuilder::kKnomial:
-      return "knomial";
-    case TreeBuilder::kHierarchical:
-      return "hierarchical";
-    case TreeBuilder::kMinimumCost:
-      return "minimum-cost";
-    case TreeBuilder::kPostal:
-      return "postal";
-  }
-  return "";
+  return kBuilderNames[static_cast<size_t>(builder)];
 }
 
 absl::Status CheckMix(const CollectiveMix& mix) {
@@ -84,6 +75,20 @@ absl::Status CheckMix(const CollectiveMix& mix) {
     return absl::InvalidArgumentError("sizes: all weights are 0; give at least one a weight");
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckPolicy(const TradePolicy& policy) {
+  for (const auto& [field, weight] :
+       {std::pair("latency", policy.latency), std::pair("entries", policy.entries),
+        std::pair("link_load", policy.link_load),
+        std::pair("max_busiest_link_us", policy.max_busiest_link_us)}) {
+    if (weight >= 0 && std::isfinite(weight)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("policy.", field, ": ", weight, " must be 0 or more, and finite"));
+  }
+  if (policy.latency > 0 || policy.entries > 0 || policy.link_load > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "policy: the weights latency, entries and link_load are all 0; give one above 0");
 }
 
 namespace {

@@ -54,6 +54,18 @@ struct CollectiveMix {
   friend bool operator==(const CollectiveMix&, const CollectiveMix&) = default;
 };
 
+// visit(payload, weight) for each size; the weights, equal where all are 0, are scaled to a sum
+// of 1.
+template <class Visit>
+void ForEachPayload(const CollectiveMix& mix, Visit visit) {
+  double total = 0;
+  for (const SizeShare& share : mix.sizes) total += share.weight;
+  for (const SizeShare& share : mix.sizes) {
+    visit(PayloadOf(mix.operation, share.bytes),
+          total > 0 ? share.weight / total : 1.0 / static_cast<double>(mix.sizes.size()));
+  }
+}
+
 enum class TreeType : uint8_t { kTypeI = 1, kTypeII = 2 };
 enum class TreeBuilder : uint8_t { kKary, kKnomial, kHierarchical, kMinimumCost, kPostal };
 
@@ -62,7 +74,7 @@ absl::string_view ToString(TreeType type);  // "I", "II"
 absl::string_view ToString(TreeBuilder builder);
 
 // What to give up for what: of the trees that none beats in time, entries and busiest link, and
-// that are within the limits, the one with the least weighted sum (trade_front.h).
+// that are within the limits, the one with the least weighted sum (trade.h).
 struct TradePolicy {
   double latency = 0, entries = 0, link_load = 0;  // weights
   std::optional<uint32_t> max_entries = std::nullopt;
@@ -142,6 +154,9 @@ inline constexpr double kMaxWeight = 1e12;  // leaves sums and products far from
 
 // INVALID_ARGUMENT names the field and its limit: too many sizes, bytes or weights out of range.
 absl::Status CheckMix(const CollectiveMix& mix);
+// INVALID_ARGUMENT names a weight that is negative or not finite, the limit that is, or says that
+// all weights are 0.
+absl::Status CheckPolicy(const TradePolicy& policy);
 // The same, and a number beyond its bounds, a policy that is none (CheckPolicy), a builder that
 // does not go with the type.
 absl::Status CheckSpec(const TreeSpec& spec);

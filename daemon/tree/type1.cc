@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
@@ -47,11 +48,8 @@ absl::StatusOr<AggregationTree> BareTypeITree(const Fabric& fabric, Members memb
 }
 
 absl::Status CheckNicDegree(const AggregationTree& tree, uint32_t nic_degree) {
-  std::vector<uint32_t> children(tree.node_count(), 0);
-  for (const int32_t parent : tree.parents) {
-    if (parent >= 0) ++children[parent];
-  }
-  const auto most = std::max_element(children.begin(), children.end());
+  const std::vector<uint32_t> children = ChildCounts(tree.parents);
+  const auto most = absl::c_max_element(children);
   if (most == children.end() || *most <= nic_degree) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       "rank ", most - children.begin(), " would have ", *most, " children, its NIC serves at most ",
@@ -118,16 +116,16 @@ class GroupCollector {
   }
 
   // Merges the units that `group_of` says are together.
-  void Merge(absl::Span<const uint32_t> group_of, uint32_t group_count, bool ordered) {
-    if (!SortByGroup(group_of, group_count)) return;
+  void Merge(absl::Span<const uint32_t> group_of, bool ordered) {
+    if (!SortByGroup(group_of)) return;
     merged_.clear();
     for (size_t begin = 0, end = 0; begin < keyed_.size(); begin = end) {
       for (end = begin; end < keyed_.size() && keyed_[end].first == keyed_[begin].first;) ++end;
       merged_.push_back(Close(begin, end, ordered));
     }
     const auto before = [](const Unit& a, const Unit& b) { return a.first_rank < b.first_rank; };
-    if (!std::is_sorted(merged_.begin(), merged_.end(), before)) {
-      std::sort(merged_.begin(), merged_.end(), before);
+    if (!absl::c_is_sorted(merged_, before)) {
+      absl::c_sort(merged_, before);
     }
     units_.swap(merged_);
   }
@@ -150,7 +148,7 @@ class GroupCollector {
 
   // keyed_ = (group, unit), units of a group together and in order, as they mostly stand already.
   // False: they stand so, and every group has but one.
-  bool SortByGroup(absl::Span<const uint32_t> group_of, uint32_t group_count) {
+  bool SortByGroup(absl::Span<const uint32_t> group_of) {
     const auto group = [&](const Unit& unit) {
       return group_of[members_[unit.first_rank].value()];
     };
@@ -163,17 +161,7 @@ class GroupCollector {
       one_each = one_each && keyed_[u - 1].first < keyed_[u].first;
     }
     if (in_order) return !one_each;
-    if (group_count / 8 > units_.size()) {
-      std::sort(keyed_.begin(), keyed_.end());
-      return true;
-    }
-    next_.assign(group_count + 1, 0);
-    for (const Unit& unit : units_) ++next_[group(unit) + 1];
-    for (uint32_t g = 0; g < group_count; ++g) next_[g + 1] += next_[g];
-    for (uint32_t u = 0; u < units_.size(); ++u) {
-      const uint32_t g = group(units_[u]);
-      keyed_[next_[g]++] = {g, u};
-    }
+    absl::c_sort(keyed_);
     return true;
   }
 
@@ -197,7 +185,6 @@ class GroupCollector {
   NestedGroups nested_;
   std::vector<Unit> units_, merged_;
   std::vector<std::pair<uint32_t, uint32_t>> keyed_;
-  std::vector<uint32_t> next_;
 };
 
 }  // namespace
@@ -205,8 +192,7 @@ class GroupCollector {
 NestedGroups GroupMembers(const Hierarchy& hierarchy, Members members) {
   GroupCollector collector(members);
   for (size_t level = 0; level < hierarchy.levels.size(); ++level) {
-    const Hierarchy::Level& groups = hierarchy.levels[level];
-    collector.Merge(groups.group, groups.group_count, /*ordered=*/level == 0);
+    collector.Merge(hierarchy.levels[level].group, /*ordered=*/level == 0);
   }
   return collector.Take();
 }
@@ -227,7 +213,7 @@ WidthInterval WidthCandidates(const CostProfile& profile, const TreeRequest& req
                               uint32_t nic_degree) {
   if (request.width) return {*request.width, *request.width, *request.width};
   const auto members = static_cast<uint32_t>(request.members.size());
-  const LevelCost level = BothWays(profile, TreeType::kTypeI, request.operation, request.sizes);
+  const LevelCost level = BothWays(profile, TreeType::kTypeI, request);
   return WidthsWithin(level, members, 2 * profile.width_tolerance_us,
                       std::min(nic_degree, members - 1));
 }
@@ -237,12 +223,10 @@ namespace {
 bool NeedsLadder(const CostProfile& profile, const TreeRequest& request) {
   const size_t members = request.members.size();
   if (members > kMaxRanksForLadder) return false;
-  const bool is_long =
-      std::any_of(request.sizes.begin(), request.sizes.end(),
-                  [&](const SizeShare& share) { return share.bytes > profile.mtu_bytes; });
+  const bool is_long = absl::c_any_of(
+      request.sizes, [&](const SizeShare& share) { return share.bytes > profile.mtu_bytes; });
   return members <= kFewRanks || is_long ||
-         QueuesMayMatter(profile, request.operation, request.sizes, static_cast<uint32_t>(members),
-                         profile.port_gbps);
+         QueuesMayMatter(profile, request, static_cast<uint32_t>(members), profile.port_gbps);
 }
 
 }  // namespace
@@ -256,13 +240,13 @@ std::vector<uint32_t> WidthsToTry(const CostProfile& profile, const TreeRequest&
   }
   if (request.width || !NeedsLadder(profile, request)) return widths;
   const auto members = static_cast<uint32_t>(request.members.size());
-  const LevelCost level = BothWays(profile, TreeType::kTypeI, request.operation, request.sizes);
+  const LevelCost level = BothWays(profile, TreeType::kTypeI, request);
   const double most_us = 1.5 * LevelsUs(level, members, interval.best);
   for (const uint32_t width : {2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64}) {
     if (width > std::min(nic_degree, members - 1)) break;
     if (LevelsUs(level, members, width) <= most_us) widths.push_back(width);
   }
-  std::sort(widths.begin(), widths.end());
+  absl::c_sort(widths);
   widths.erase(std::unique(widths.begin(), widths.end()), widths.end());
   return widths;
 }

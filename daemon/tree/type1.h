@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,8 +20,6 @@
 #include "daemon/tree/tree_plan.h"
 
 namespace coppice {
-
-// What the three type I builders share: the request's checks, the bare tree and the degree limit.
 
 // A type I tree over `members` in which every rank is still without parent. INVALID_ARGUMENT: no
 // members, a member that is no endpoint of `fabric`, or a width below 2 for more than one member.
@@ -50,29 +49,22 @@ absl::StatusOr<AggregationTree> BuildKary(const Fabric& fabric, Members members,
 absl::StatusOr<AggregationTree> BuildKnomial(const Fabric& fabric, Members members, uint32_t width,
                                              uint32_t nic_degree);
 
-// Hierarchical k-nomial trees on a fabric: its nested groups (host, leaf switch, pod, ...) as
-// NestedGroups, arranged by group_slots.h, which says what is least about them.
-//
-// A planner that compares widths derives the groups once and builds from them many times.
-
-// The members' groups, those of one part left out: a group that holds one rank is that rank, and a
-// level that does not divide its group further is none. The ranks of one host are ordered; what is
-// above stands in order of its lowest rank. Members are endpoints of the hierarchy's fabric.
-// O(ranks * levels), or with a logarithm where the fabric is much larger than the communicator.
+// The members' nested groups (host, leaf switch, pod, ...), those of one part left out: a group
+// that holds one rank is that rank, and a level that does not divide its group further is none. The
+// ranks of one host are ordered; what is above stands in order of its lowest rank. Members are
+// endpoints of the hierarchy's fabric. O(ranks * levels), and a logarithm unless they stand in
+// order.
 NestedGroups GroupMembers(const Hierarchy& hierarchy, Members members);
 
-// Algorithms 2-4 with the least occupied height. `groups` are the members', who are endpoints of
-// the fabric.
+// Algorithms 2-4 with the least occupied height (group_slots.h). `groups` are the members'.
 absl::StatusOr<AggregationTree> BuildHierarchical(const Fabric& fabric, const NestedGroups& groups,
                                                   Members members, uint32_t width,
                                                   uint32_t nic_degree);
 
-// Which widths k a type I tree may have: the interval that the closed form allows (Chen 2024, 3.1,
-// formulas (5) and (6)).
-
-// The requested width alone, if there is one. Else k* and the whole widths whose F(k) over both
-// directions is within twice the profile's tolerance (which is per direction) of F(k*), none above
-// `nic_degree` or above the members less one; but never below 2.
+// The widths k that the closed form allows (Chen 2024, 3.1, formulas (5) and (6)): the requested
+// width alone, if there is one. Else k* and the whole widths whose F(k) over both directions is
+// within twice the profile's tolerance (which is per direction) of F(k*), none above `nic_degree`
+// or above the members less one; but never below 2.
 WidthInterval WidthCandidates(const CostProfile& profile, const TreeRequest& request,
                               uint32_t nic_degree);
 
@@ -84,6 +76,36 @@ inline constexpr size_t kFewRanks = 32;
 inline constexpr size_t kMaxRanksForLadder = 16384;
 std::vector<uint32_t> WidthsToTry(const CostProfile& profile, const TreeRequest& request,
                                   uint32_t nic_degree);
+
+// The best type I tree for one communicator on the live fabric.
+struct Type1Result {
+  Alternative quickest;           // its builder, width and total_us
+  std::optional<TimedTree> best;  // nullopt: not built, as it takes longer than who asks wants
+  std::vector<Alternative> alternatives;  // the other candidates, best first
+};
+
+// Communicators above this have hierarchical trees compared at the closed form's k* only: those
+// have to be arranged before they can be judged, which for 19 widths of 40,960 members was nine
+// tenths of a plan. k-ary and k-nomial trees are compared at every width, whatever the members.
+inline constexpr size_t kMaxRanksForAllHierarchical = 16384;
+
+// The least predicted time over every builder and every width of WidthsToTry(), with links' queues
+// (contended_metrics.h) for as many candidates as type1_choice.cc can afford, without for others;
+// times within 1e-9 of each other count as equal: then k-ary, k-nomial, hierarchical, postal, the
+// lower width. So never worse than any builder at any of these widths, but for hierarchical and
+// postal trees above their limits (kMaxRanksForPostal). A builder that no width of the interval
+// suits takes the first that does, halving. Postal trees have no width to choose: they are left out
+// where a width is asked for without a builder. Alternatives: the best other tree of each builder,
+// with its total_us, or, where only a bound was needed to exclude it, "takes at least X us".
+//
+// Who asks has no use for a tree that takes longer than `limit_us`: among more than
+// kMaxRanksContended members one that is known to is not built.
+//
+// RESOURCE_EXHAUSTED: no candidate respects the NICs' degree limit; says which limit would do.
+// FAILED_PRECONDITION: an edge of the tree has no route (names both ends). Others as the builders.
+absl::StatusOr<Type1Result> ChooseType1(const Snapshot& snapshot, const CostProfile& profile,
+                                        const TreeRequest& request, const MemberPlaces& places,
+                                        double limit_us = kNoCutoff);
 
 }  // namespace coppice
 

@@ -1,22 +1,23 @@
 // The least time of a type I tree, found without walking a route: what a planner that compares many
-// trees of one communicator asks first. Allocates once, whatever it is asked.
+// trees of one communicator asks first.
 //
-// The recurrence is that of tree_metrics.h, each edge taken at its least: the hops between its
+// The evaluation is that of tree_metrics.h, each edge taken at its least: the hops between its
 // switches, the load on the two ports' own links, and the slower port. So the result never exceeds
-// EvaluateMix(), to the last bit (the same sums in the same order, and rounding is monotone), and
-// equals it where hops say everything: shortest paths, no load, links between switches all alike.
-// Must not know which builder is being judged.
+// EvaluateMix(), and equals it where hops say everything: shortest paths, no load, links between
+// switches all alike. Must not know which builder is being judged.
 #ifndef COPPICE_DAEMON_TREE_TYPE1_BOUND_H_
 #define COPPICE_DAEMON_TREE_TYPE1_BOUND_H_
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/cost_profile.h"
-#include "daemon/tree/pipelining.h"
 #include "daemon/tree/tree.h"
+#include "daemon/tree/tree_metrics.h"
 #include "daemon/tree/tree_plan.h"
 #include "daemon/tree/tree_spec.h"
 
@@ -34,81 +35,166 @@ class Type1Bound {
   double between_gbps() const { return between_gbps_.value_or(0); }
 
   // At least total_us of the tree; one that exceeds `cutoff` may be less than it could be.
-  // O(P * sizes), and a logarithm where packets arrive at many different times. width >= 2.
-  // [rank] parent, -1 for the root; a tree.
+  // O(P * sizes), and a logarithm where packets arrive at many different times.
+  // `parents` are [rank], -1 for the root; a tree.
   double Of(absl::Span<const int32_t> parents, double cutoff);
 
  private:
   struct Place {  // of a rank
     BundleIndex bundle;
-    uint32_t leaf = UINT32_MAX;  // in MemberPlaces::leaf_switches; none: nobody's place
-    double gbps = 0;             // of its port's link; 0 = unknown
-    bool IsLike(const Place& other) const { return leaf == other.leaf && gbps == other.gbps; }
-  };
-  struct Waits {  // w(u) of a rank's link, from the port and to it
-    double up_us = 0, down_us = 0;
-  };
-  struct Edge {
-    float time_us = 0;
-    float gbps = 0;  // the slower port's, or of what lies between; 0 in one bundle
-    bool same_bundle = false;
-  };
-  struct Packet {
-    double arrival_us = 0;
-    uint32_t rank = 0;
-    bool same_bundle = false;
+    SwitchIndex leaf;
+    double gbps = 0;                          // of its port's link; 0 = unknown
+    double wait_up_us = 0, wait_down_us = 0;  // w(u) of that link, from the port and to it
   };
 
   void FindPlaces(const MemberPlaces& places);
-  void FindWaits();
   bool BundlesAreShared() const;
-  bool PortsAreAlike() const;
-  uint32_t Hops(uint32_t leaf, uint32_t other) const;
-  float TimeOf(uint32_t links, uint32_t from, uint32_t to);
-  Edge EdgeOf(uint32_t from, uint32_t to);
-  Edge EdgeBetween(uint32_t from, uint32_t to);
-  void FindEdges();
-  Edge EdgeUp(uint32_t c, uint32_t rank);
-  Edge EdgeDown(uint32_t c, uint32_t rank);
-  double TransferUs(double gbps);
-  double EdgeUs(const Edge& edge, double forward_us);
-  void SetPhase(uint64_t bytes);
-  void SortPackets();
-  double LastStart(double match_us, double port_us);
-  Stages SlowestStages(const Payload& packet);
-  double Total(double cutoff);
-  double Aggregate(const Payload& payload);
-  double Distribute(const Payload& payload);
+  EdgeCost EdgeOf(const Place& child, const Place& parent) const;
 
   const Snapshot& snapshot_;
   const CostProfile& profile_;
   const TreeRequest& request_;
-  absl::Span<const SwitchIndex> leaf_switches_;
   const bool all_on_switches_;
-  bool bundles_are_shared_ = false;     // two ranks on one
   std::optional<double> between_gbps_;  // see EvenTrunkGbps
-  double total_weight_ = 0;
+  // Children within a host may follow each other faster. The first packet's spacing is free, so
+  // that where arrivals are only bounds a later one might pay off: then no port keeps any apart.
+  bool ports_space_packets_ = true;
+  std::vector<Place> places_;  // [rank]
+  AggregationTree tree_;       // at hand
+  std::vector<EdgeCost> edges_;
+};
 
-  std::vector<Place> places_;         // [rank]
-  std::vector<Waits> waits_;          // [rank]; empty without load, or if some are on no switch
-  std::vector<float> time_of_links_;  // without load
-  double links_us_ = 0;               // of as many links as time_of_links_ ends with
+// How far two ranks are apart, where nested groups say it: all pairs that meet in the same
+// innermost level of groups are equally far.
+//
+//   one leaf switch   0 hops      a b | c d || e f | g h      a-b: 0, a-c: 2, a-e: 4
+//   one pod           2 hops      --leaf---pod----------
+//   anywhere          4 hops
+//
+// So it is in fat trees, whole or with cables missing, but not in a torus. There the rings are one
+// leaf switch and everywhere else, with the least hops; then they only bound a distance from below.
+//
+// Levels are found from the distances themselves: an ultrametric's balls of one radius are disjoint
+// or the same. Of ranks in different bundles (daemon/fabric); nothing of those on one.
+struct DistanceRings {
+  // Ranks that belong together, ascending in every group.
+  struct Level {
+    std::vector<uint32_t> group;  // [rank]
+    std::vector<uint32_t> begin;  // [group + 1] into `ranks`
+    std::vector<uint32_t> ranks;
+  };
+  std::vector<Level> levels;   // inner before outer; the last ring, all ranks, is no level
+  std::vector<uint32_t> hops;  // [ring = level, or levels.size()] between the two leaf switches
+  bool is_exact = true;        // false: `hops` are the least in a ring
 
-  // [leaf * leaves + leaf] of different bundles, time_us < 0 until asked; empty if many or unlike.
-  std::vector<Edge> between_leaves_;
-  Place last_from_, last_to_;  // of the edge between bundles asked last, without those
-  Edge last_edge_;
-  uint64_t bytes_ = 0;                         // of a packet of the phase at hand
-  double last_gbps_ = -1, last_transfer_ = 0;  // the rate asked last
-  std::vector<double> us_;                     // [rank] done upwards, received downwards
-  std::vector<Packet> packets_;                // of the node at hand
-  std::vector<Packet> sorted_;
-  bool in_order_ = true;
+  // The innermost ring that holds both ranks. O(levels).
+  uint32_t RingOf(uint32_t a, uint32_t b) const {
+    uint32_t ring = 0;
+    while (ring < levels.size() && levels[ring].group[a] != levels[ring].group[b]) ++ring;
+    return ring;
+  }
+};
 
-  uint32_t root_ = 0;  // of the tree at hand
-  absl::Span<const int32_t> parents_;
-  std::vector<uint32_t> begin_, children_, order_;
-  std::vector<Edge> edges_;  // of children_, to their parents; empty with load
+// Every endpoint is on a switch. O(ranks * levels + distinct twin classes squared).
+DistanceRings FindDistanceRings(const Snapshot& snapshot, const MemberPlaces& places);
+
+// The time of k-ary and k-nomial trees, counted: packets that arrive together are one product, so
+// that a tree of P ranks takes as many steps as it has inner nodes, about P / k.
+//
+//   v's packets    2 leaves nearby   inner child   5 leaves far away     runs (arrival, packets)
+//   v works        ##                    #         #####
+//
+//   start(run) = max(arrival, start of the packet before + s), its last packet (packets - 1) * s on
+//
+// Both trees have inner nodes 0 .. (P - 2) / k, in steps of 1 (k-ary) or k (k-nomial), and the
+// leaves below one are a range of ranks (a k-nomial tree may have one more that stands alone).
+// Leaves have nothing to wait for, so those in one ring around v arrive together; how many they are
+// is two binary searches in the ranks of v's group. Ranks on v's own bundle (its host's ports on
+// the same switch) are looked at one by one. Downwards only the last leaf to receive matters: they
+// are looked at from the last copy on, until even the farthest rank could not be later.
+//
+// The recurrence is that of tree_metrics.h, each edge at its least: shortest distance, no load, the
+// fastest of the members' ports. So the result is a lower bound but for rounding (less than 1e-9 of
+// it), and the time itself where is_exact().
+//
+// Not thread-safe. The arguments must outlive it. Allocates once, whatever it is asked.
+class Type1Count {
+ public:
+  // Every member is on a switch. `even_routes`: hops say everything about a route between switches,
+  // whose links are all of `between_gbps` (0 = unknown).
+  Type1Count(const Snapshot& snapshot, const CostProfile& profile, const TreeRequest& request,
+             const MemberPlaces& places, bool even_routes, double between_gbps);
+
+  // True: a result that does not exceed its cutoff is the tree's predicted total.
+  bool is_exact() const { return is_exact_; }
+
+  // At most total_us of the tree; one that exceeds `cutoff` may be less than it could be. width
+  // >= 2. O(P / k * (rings * log P) * sizes).
+  double Kary(uint32_t width, double cutoff);
+  double Knomial(uint32_t width, double cutoff);
+
+ private:
+  struct Run {  // packets that arrive together
+    double arrival_us;
+    double spacing_us;  // from the start of the packet before each
+    uint32_t packets;
+    uint32_t first_rank;
+    bool operator<(const Run& other) const {
+      return arrival_us != other.arrival_us ? arrival_us < other.arrival_us
+                                            : first_rank < other.first_rank;
+    }
+  };
+  struct Phase {                              // one direction of one size
+    double node_us = 0;                       // a node's own time for a packet
+    std::vector<double> edge_us, spacing_us;  // [ring] from done to arrival; between packets
+    double farthest_us = 0;                   // greatest of edge_us
+    double port_us = 0, way_us = 0;  // of a packet on a port's wire, on the slowest wire of all
+  };
+  struct Size {
+    double weight = 0;
+    Pipeline pipeline;
+    Phase up, down;  // of the first packet
+  };
+  using Range = std::pair<uint32_t, uint32_t>;  // of ranks, end excluded
+
+  void FindBundles(const Snapshot& snapshot);
+  bool FindRates(const Snapshot& snapshot);
+  bool OnOneBundle(uint32_t a, uint32_t b) const {
+    return bundles_are_shared_ && bundle_.group[a] == bundle_.group[b];
+  }
+  // The ring of two ranks; `same_bundle_` for those of one bundle.
+  uint32_t RingOf(uint32_t a, uint32_t b) const {
+    return OnOneBundle(a, b) ? same_bundle_ : rings_.RingOf(a, b);
+  }
+  Phase PhaseOf(uint64_t bytes, double node_us, double send_us) const;
+  void AddLeaves(const Phase& phase, uint32_t rank, Range leaves);
+  double LastStart();
+  void SendToLeaves(const Phase& phase, uint32_t rank, Range leaves, double& start,
+                    double& last) const;
+  template <class Shape>
+  Stages SlowestStages(const Shape& shape, const Size& size);
+  template <class Shape>
+  double Total(const Shape& shape, double cutoff);
+  template <class Shape>
+  double Aggregate(const Shape& shape, const Phase& phase);
+  template <class Shape>
+  double Distribute(const Shape& shape, const Phase& phase);
+
+  const CostProfile& profile_;
+  const TreeRequest& request_;
+  const DistanceRings rings_;
+  const uint32_t same_bundle_;  // the ring after rings_'
+  bool bundles_are_shared_ = false;
+  DistanceRings::Level bundle_;     // if they are
+  double port_gbps_ = 0;            // of the fastest member; 0 = without limit
+  std::vector<double> route_gbps_;  // [ring] slowest link of a route
+  bool is_exact_ = false;
+  std::vector<Size> sizes_;
+
+  std::vector<double> us_;         // [inner node] done upwards, received downwards
+  std::vector<uint8_t> is_far_;    // [inner node] its parent is in another bundle
+  std::vector<Run> runs_;          // of the node at hand
+  std::vector<uint32_t> packets_;  // [ring]
 };
 
 }  // namespace coppice

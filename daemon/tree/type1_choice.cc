@@ -2,7 +2,7 @@
 // dearer than the last and never less; whoever has the least takes the next step, until all others
 // are known to take as long as the best whose time is known.
 //
-//   counted        O(P / k) a tree, nothing built        type1_count.h     the time itself where
+//   counted        O(P / k) a tree, nothing built        type1_bound.h     the time itself where
 //   edge by edge   O(P), edges without their routes      type1_bound.h     these two are exact
 //   evaluated      every route walked                    tree_metrics.h    always the time
 //
@@ -10,32 +10,27 @@
 // (contended_metrics.h): without them is the least that they could take.
 //
 // Long messages have steps of their own: a bound from the first and last packet of each edge
-// (contended_metrics.h), then every packet followed (packet_metrics.h).
+// (contended_metrics.h), then every packet followed (packet_metrics.cc).
 //
-// Hierarchical trees start at the second step, but of widths that give one tree only the lowest is
-// a candidate; mostly they are seen to be alike without being built (group_slots.h). There are
-// a few postal trees, the first of which is improved.
-#include "daemon/tree/type1_choice.h"
-
+// Hierarchical trees start at the second step; mostly they need no arranging (group_slots.h). There
+// are a few postal trees, the first of which is improved.
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <queue>
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/group_slots.h"
-#include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/type1.h"
 #include "daemon/tree/type1_bound.h"
-#include "daemon/tree/type1_count.h"
 #include "daemon/tree/type1_postal.h"
 
 namespace coppice {
@@ -69,8 +64,8 @@ class Type1Search {
         nic_degree_(request.nic_degree.value_or(profile.nic_degree)),
         widths_(WidthCandidates(profile, request, nic_degree_)),
         widths_to_try_(WidthsToTry(profile, request, nic_degree_)),
-        follows_packets_(FollowsPackets(profile, request.operation, request.sizes,
-                                        static_cast<uint32_t>(request.members.size()))) {
+        follows_packets_(
+            FollowsPackets(profile, request, static_cast<uint32_t>(request.members.size()))) {
     bound_.emplace(snapshot, profile, request, places);
     if (!places.all_on_switches || follows_packets_) return;
     if (request.builder == TreeBuilder::kHierarchical || request.builder == TreeBuilder::kPostal) {
@@ -98,30 +93,19 @@ class Type1Search {
       if (!candidate.is_known || candidate.least_us > least_us_ * kAlikeTimes) continue;
       if (quickest == nullptr) quickest = &candidate;
     }
-    if (quickest == nullptr)
-      return absl::FailedPreconditionError(std::string(route_error_.message()));
+    if (quickest == nullptr) return absl::FailedPreconditionError(route_error_.message());
     const bool is_large = request_.members.size() > kMaxRanksContended;
-    if (is_large && !best_ && quickest->least_us > limit_us) {
-      best_.emplace();
-      best_->tree.builder = quickest->builder;
-      best_->tree.width = quickest->width;
-      best_->predicted.total_us = quickest->least_us;
-      ListAlternatives(*quickest);
-      return *std::move(best_);
-    }
-    if (quickest->builder != TreeBuilder::kHierarchical &&
-        is_large) {  // room for what is evaluated now
-      flat_.reset();
+    if (is_large && !best_ && quickest->least_us > limit_us) return Take(*quickest);
+    if (is_large && quickest->builder != TreeBuilder::kHierarchical) {
+      flat_.reset();  // room for what is evaluated now
       groups_.reset();
     }
     if (!best_ || best_of_ != static_cast<size_t>(quickest - candidates_.data())) {
-      absl::StatusOr<Type1Result> result = Evaluate(*quickest);
-      if (!result.ok())
-        return absl::FailedPreconditionError(std::string(result.status().message()));
-      best_ = *std::move(result);
+      absl::StatusOr<TimedTree> tree = Evaluate(*quickest);
+      if (!tree.ok()) return absl::FailedPreconditionError(tree.status().message());
+      best_ = *std::move(tree);
     }
-    ListAlternatives(*Contend(quickest));
-    return *std::move(best_);
+    return Take(*Contend(quickest));
   }
 
  private:
@@ -178,20 +162,14 @@ class Type1Search {
     return children;
   }
 
+  // Of widths that give one tree the lowest.
   void AdmitHierarchical(uint32_t width) {
-    if (Flat().Find(width, nic_degree_)) {
-      const std::vector<uint32_t> roots(Flat().roots().begin(), Flat().roots().end());
-      if (std::find(flat_roots_.begin(), flat_roots_.end(), roots) != flat_roots_.end()) return;
-      flat_roots_.push_back(roots);
-      Flat().Parents(parents_);
-    } else {
-      absl::StatusOr<AggregationTree> tree = Build(TreeBuilder::kHierarchical, width);
-      if (!tree.ok() || tree->parents == last_parents_) return;
-      parents_ = last_parents_ = std::move(tree->parents);
-    }
+    absl::StatusOr<AggregationTree> tree = Build(TreeBuilder::kHierarchical, width);
+    if (!tree.ok() || absl::c_linear_search(hierarchical_, tree->parents)) return;
     Candidate candidate = {.builder = TreeBuilder::kHierarchical, .width = width};
-    if (!follows_packets_) BoundEdges(candidate, parents_);
+    if (!follows_packets_) BoundEdges(candidate, tree->parents);
     candidates_.push_back(candidate);
+    hierarchical_.push_back(std::move(tree->parents));
   }
 
   // Auto with a width asks for a k-ary or k-nomial shape.
@@ -257,16 +235,11 @@ class Type1Search {
       if (tree.ok()) BoundEdges(candidate, tree->parents);
       return;
     }
-    absl::StatusOr<Type1Result> result = Evaluate(candidate);
-    if (!result.ok()) {
-      route_error_ = result.status();
-      candidate.is_refused = true;
-      Refuse(candidate.builder, candidate.width, route_error_);
-      return;
-    }
-    candidate.least_us = result->predicted.total_us;
+    absl::StatusOr<TimedTree> tree = Evaluate(candidate);
+    if (!tree.ok()) return RefuseForRoute(candidate, tree.status());
+    candidate.least_us = tree->predicted.total_us;
     if (!best_ || candidate.least_us < best_->predicted.total_us) {
-      best_ = *std::move(result);
+      best_ = *std::move(tree);
       best_of_ = static_cast<size_t>(&candidate - candidates_.data());
     }
     Know(candidate);
@@ -287,32 +260,29 @@ class Type1Search {
     for (size_t c = 0; c < candidates_.size(); ++c) {
       if (BoundPackets(candidates_[c])) order.push_back(c);
     }
-    if (order.empty()) return absl::FailedPreconditionError(std::string(route_error_.message()));
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    if (order.empty()) return absl::FailedPreconditionError(route_error_.message());
+    absl::c_stable_sort(order, [&](size_t a, size_t b) {
       return candidates_[a].least_us < candidates_[b].least_us;
     });
     uint64_t left = kMaxPacketsJudged;
-    const uint64_t each =
-        PacketsToFollow(profile_, request_.operation, request_.sizes, request_.members.size());
+    const uint64_t each = PacketsToFollow(profile_, request_, request_.members.size());
     for (const size_t c : order) {
       if (best_ && (candidates_[c].least_us > least_us_ * kAlikeTimes || left < each)) break;
       left -= std::min(left, each);
       RETURN_IF_ERROR(Follow(c));
     }
-    ListAlternatives(candidates_[best_of_]);
-    return *std::move(best_);
+    return Take(candidates_[best_of_]);
   }
 
   struct Routed {
-    Type1Result result;  // not predicted
+    TimedTree tree;  // not predicted
     TreeRoutes routes;
   };
 
   absl::StatusOr<Routed> Route(const Candidate& candidate) {
     Routed routed;
-    ASSIGN_OR_RETURN(routed.result.tree, Build(candidate));
-    RETURN_IF_ERROR(EdgeCosts(snapshot_, profile_, routed.result.tree, path_, routed.result.edges));
-    ASSIGN_OR_RETURN(routed.routes, FindRoutes(snapshot_, profile_, routed.result.tree));
+    ASSIGN_OR_RETURN(routed.tree, BuildWithEdges(candidate));
+    ASSIGN_OR_RETURN(routed.routes, FindRoutes(snapshot_, profile_, routed.tree.tree));
     return routed;
   }
 
@@ -320,13 +290,11 @@ class Type1Search {
   bool BoundPackets(Candidate& candidate) {
     const absl::StatusOr<Routed> routed = Route(candidate);
     if (!routed.ok()) {
-      route_error_ = routed.status();
-      candidate.is_refused = true;
-      Refuse(candidate.builder, candidate.width, route_error_);
+      RefuseForRoute(candidate, routed.status());
       return false;
     }
-    candidate.least_us = LeastContendedUs(profile_, routed->result.tree, routed->result.edges,
-                                          routed->routes, request_.operation, request_.sizes);
+    candidate.least_us =
+        LeastContendedUs(profile_, routed->tree.tree, routed->tree.edges, routed->routes, request_);
     return true;
   }
 
@@ -334,16 +302,16 @@ class Type1Search {
   absl::Status Follow(size_t c) {
     Candidate& candidate = candidates_[c];
     ASSIGN_OR_RETURN(Routed routed, Route(candidate));
-    Type1Result& result = routed.result;
+    TimedTree& tree = routed.tree;
     const double cutoff_us = least_us_ * kAlikeTimes;
-    result.predicted = EvaluateContendedMix(profile_, result.tree, result.edges, routed.routes,
-                                            request_.operation, request_.sizes, cutoff_us);
-    candidate.least_us = std::max(candidate.least_us, result.predicted.total_us);
-    const bool is_better = !best_ || result.predicted.total_us * kAlikeTimes < least_us_;
-    const bool is_first = best_ && c < best_of_ && result.predicted.total_us <= cutoff_us;
+    tree.predicted =
+        EvaluateContendedMix(profile_, tree.tree, tree.edges, routed.routes, request_, cutoff_us);
+    candidate.least_us = std::max(candidate.least_us, tree.predicted.total_us);
+    const bool is_better = !best_ || tree.predicted.total_us * kAlikeTimes < least_us_;
+    const bool is_first = best_ && c < best_of_ && tree.predicted.total_us <= cutoff_us;
     Know(candidate);
     if (!is_better && !is_first) return absl::OkStatus();
-    best_ = std::move(result);
+    best_ = std::move(tree);
     best_of_ = c;
     return absl::OkStatus();
   }
@@ -368,13 +336,13 @@ class Type1Search {
         if (next == nullptr) continue;
         found = true;
         --left;
-        absl::StatusOr<Type1Result> result = Evaluate(*next);
-        if (!result.ok()) continue;
-        AddContentionTo(*result);
-        next->least_us = result->predicted.total_us;
+        absl::StatusOr<TimedTree> tree = Evaluate(*next);
+        if (!tree.ok()) continue;
+        AddContentionTo(*tree);
+        next->least_us = tree->predicted.total_us;
         next->is_known = true;
         if (next->least_us * kAlikeTimes >= best_->predicted.total_us) continue;
-        best_ = *std::move(result);
+        best_ = *std::move(tree);
         winner = next;
       }
     }
@@ -395,9 +363,9 @@ class Type1Search {
   }
 
   // A tree whose edges have routes.
-  void AddContentionTo(Type1Result& result) {
-    const absl::Status status = AddContention(snapshot_, profile_, result.tree, result.edges,
-                                              request_.operation, request_.sizes, result.predicted);
+  void AddContentionTo(TimedTree& tree) {
+    const absl::Status status =
+        AddContention(snapshot_, profile_, tree.tree, tree.edges, request_, tree.predicted);
     if (!status.ok()) route_error_ = status;
   }
 
@@ -407,13 +375,17 @@ class Type1Search {
     least_us_ = std::min(least_us_, candidate.least_us);
   }
 
-  absl::StatusOr<Type1Result> Evaluate(const Candidate& candidate) {
-    Type1Result result;
-    ASSIGN_OR_RETURN(result.tree, Build(candidate));
-    RETURN_IF_ERROR(EdgeCosts(snapshot_, profile_, result.tree, path_, result.edges));
-    result.predicted =
-        EvaluateMix(profile_, result.tree, result.edges, request_.operation, request_.sizes);
-    return result;
+  absl::StatusOr<TimedTree> BuildWithEdges(const Candidate& candidate) {
+    TimedTree tree;
+    ASSIGN_OR_RETURN(tree.tree, Build(candidate));
+    RETURN_IF_ERROR(EdgeCosts(snapshot_, profile_, tree.tree, path_, tree.edges));
+    return tree;
+  }
+
+  absl::StatusOr<TimedTree> Evaluate(const Candidate& candidate) {
+    ASSIGN_OR_RETURN(TimedTree tree, BuildWithEdges(candidate));
+    tree.predicted = EvaluateMix(profile_, tree.tree, tree.edges, request_);
+    return tree;
   }
 
   absl::StatusOr<AggregationTree> Build(const Candidate& candidate) {
@@ -433,7 +405,11 @@ class Type1Search {
   }
 
   absl::StatusOr<AggregationTree> BuildHierarchicalAt(uint32_t width) {
-    if (!Flat().Find(width, nic_degree_)) {
+    if (!flat_) {
+      groups_ = GroupMembers(*snapshot_.hierarchy, request_.members);
+      flat_.emplace(*groups_);
+    }
+    if (!flat_->Find(width, nic_degree_)) {
       return BuildHierarchical(fabric_, *groups_, request_.members, width, nic_degree_);
     }
     AggregationTree tree;
@@ -443,19 +419,17 @@ class Type1Search {
     return tree;
   }
 
-  FlatGroups& Flat() {
-    if (!flat_) {
-      groups_ = GroupMembers(*snapshot_.hierarchy, request_.members);
-      flat_.emplace(*groups_);
-    }
-    return *flat_;
-  }
-
   // --- Words.
 
   void Refuse(TreeBuilder builder, uint32_t width, const absl::Status& why) {
     refused_.push_back(
         {TreeType::kTypeI, builder, width, std::nullopt, std::string(why.message())});
+  }
+
+  void RefuseForRoute(Candidate& candidate, const absl::Status& why) {
+    route_error_ = why;
+    candidate.is_refused = true;
+    Refuse(candidate.builder, candidate.width, why);
   }
 
   // Every builder's last words are about its least width; a wider NIC is what helps, then.
@@ -464,9 +438,9 @@ class Type1Search {
     if (last.width > 2) return absl::ResourceExhaustedError(last.why_not);
     const size_t members = request_.members.size();
     const TreeBuilder builder = request_.builder.value_or(TreeBuilder::kKary);
-    std::string who =
-        request_.builder ? absl::StrCat(std::string(ToString(builder)), " tree") : "type I tree";
-    std::string advice =
+    const std::string who =
+        request_.builder ? absl::StrCat(ToString(builder), " tree") : "type I tree";
+    const std::string advice =
         builder == TreeBuilder::kHierarchical
             ? "ask for a larger NIC degree, or for another builder"
             : absl::StrCat("ask for a NIC degree of ", MostChildren(builder, 2), " or more");
@@ -476,8 +450,20 @@ class Type1Search {
         ", not even at width 2, the least; ", advice));
   }
 
-  // The best other candidate of each builder, best first, then what could not be had.
-  void ListAlternatives(const Candidate& winner) {
+  Type1Result Take(const Candidate& winner) {
+    Type1Result result;
+    const double us = best_ ? best_->predicted.total_us : winner.least_us;
+    result.quickest = {TreeType::kTypeI, winner.builder, winner.width, us, ""};
+    result.best = std::move(best_);
+    for (const Candidate* other : BestOthers(winner)) {
+      result.alternatives.push_back(AsAlternative(*other, us));
+    }
+    result.alternatives.insert(result.alternatives.end(), refused_.begin(), refused_.end());
+    return result;
+  }
+
+  // The best other candidate of each builder, best first.
+  std::vector<const Candidate*> BestOthers(const Candidate& winner) const {
     std::vector<const Candidate*> others;
     for (const TreeBuilder builder : kBuilders) {
       const Candidate* least = nullptr;
@@ -487,27 +473,27 @@ class Type1Search {
       }
       if (least != nullptr) others.push_back(least);
     }
-    std::stable_sort(others.begin(), others.end(), [](const Candidate* a, const Candidate* b) {
-      return a->least_us < b->least_us;
-    });
-    for (const Candidate* other : others) {
-      Alternative alternative = {TreeType::kTypeI, other->builder, other->width, std::nullopt, ""};
-      if (other->least_us * kAlikeTimes < best_->predicted.total_us && follows_packets_) {
-        alternative.why_not = absl::StrFormat(
-            "its packets were not followed, takes at least %.2f us", other->least_us);
-      } else if (other->least_us * kAlikeTimes < best_->predicted.total_us) {
-        alternative.why_not = absl::StrFormat(
-            "not judged with links' queues, without them it takes %.2f us", other->least_us);
-      } else if (other->is_known) {
-        alternative.total_us = std::max(other->least_us, best_->predicted.total_us);
-        alternative.why_not = "not faster";
-      } else {
-        alternative.why_not = absl::StrFormat("takes at least %.2f us", other->least_us);
-      }
-      alternative.why_not += WidthsTried(other->builder);
-      best_->alternatives.push_back(std::move(alternative));
+    absl::c_stable_sort(
+        others, [](const Candidate* a, const Candidate* b) { return a->least_us < b->least_us; });
+    return others;
+  }
+
+  Alternative AsAlternative(const Candidate& other, double best_us) const {
+    Alternative alternative = {TreeType::kTypeI, other.builder, other.width, std::nullopt, ""};
+    const double us = other.least_us;
+    if (us * kAlikeTimes < best_us) {
+      alternative.why_not =
+          follows_packets_
+              ? absl::StrFormat("its packets were not followed, takes at least %.2f us", us)
+              : absl::StrFormat("not judged with links' queues, without them it takes %.2f us", us);
+    } else if (other.is_known) {
+      alternative.total_us = std::max(us, best_us);
+      alternative.why_not = "not faster";
+    } else {
+      alternative.why_not = absl::StrFormat("takes at least %.2f us", us);
     }
-    best_->alternatives.insert(best_->alternatives.end(), refused_.begin(), refused_.end());
+    alternative.why_not += WidthsTried(other.builder);
+    return alternative;
   }
 
   std::string WidthsTried(TreeBuilder builder) const {
@@ -531,16 +517,14 @@ class Type1Search {
   std::optional<Type1Count> count_;     // until all are admitted, if they can be counted
   std::optional<NestedGroups> groups_;  // of the members, once hierarchical trees are asked for
   std::optional<FlatGroups> flat_;      // with them
-  std::vector<std::vector<uint32_t>> flat_roots_;  // of the flat trees so far
-  std::vector<int32_t> last_parents_;              // of the last tree that is not flat
-  std::vector<int32_t> parents_;                   // of the hierarchical tree at hand
-  std::vector<ChannelIndex> path_;                 // of the edge at hand
-  std::vector<PostalTree> postal_;                 // once they are candidates
+  std::vector<std::vector<int32_t>> hierarchical_;  // parents of those candidates
+  std::vector<ChannelIndex> path_;                  // of the edge at hand
+  std::vector<PostalTree> postal_;                  // once they are candidates
 
   std::vector<Candidate> candidates_;
-  double least_us_ = std::numeric_limits<double>::infinity();  // known so far
-  std::optional<Type1Result> best_;                            // evaluated so far
-  size_t best_of_ = 0;                                         // its candidate
+  double least_us_ = kNoCutoff;    // known so far
+  std::optional<TimedTree> best_;  // evaluated so far
+  size_t best_of_ = 0;             // its candidate
   std::vector<Alternative> refused_;
   absl::Status route_error_;
 };

@@ -1,8 +1,9 @@
-#include "daemon/tree/type1_count.h"
-
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+#include "daemon/tree/type1_bound.h"
 
 namespace coppice {
 namespace {
@@ -20,16 +21,14 @@ struct CountedClasses {
 CountedClasses ClassesOf(const Snapshot& snapshot, absl::Span<const SwitchIndex> leaves) {
   const TwinClasses& twins = snapshot.routes->distances().classes();
   CountedClasses classes;
-  for (const SwitchIndex leaf : leaves) classes.twin.push_back(twins.class_of(leaf));
-  std::vector<uint32_t> of_leaf = classes.twin;
-  std::sort(classes.twin.begin(), classes.twin.end());
-  classes.twin.erase(std::unique(classes.twin.begin(), classes.twin.end()), classes.twin.end());
-  for (uint32_t& c : of_leaf) {
-    const auto at = std::lower_bound(classes.twin.begin(), classes.twin.end(), c);
-    c = static_cast<uint32_t>(at - classes.twin.begin());
+  absl::flat_hash_map<uint32_t, uint32_t> number;  // of a class in the fabric
+  for (const SwitchIndex leaf : leaves) {
+    const uint32_t twin = twins.class_of(leaf);
+    const auto [at, is_new] = number.try_emplace(twin, static_cast<uint32_t>(classes.twin.size()));
+    if (is_new) classes.twin.push_back(twin);
+    classes.of_leaf.push_back(at->second);
   }
   classes.joins_leaves = classes.twin.size() < leaves.size();
-  classes.of_leaf = std::move(of_leaf);
   return classes;
 }
 
@@ -44,10 +43,10 @@ class ClassBalls {
       for (size_t b = 0; b < count_; ++b) {
         if (a == b) continue;
         const uint8_t hops = hops_[a * count_ + b] = row[classes.twin[b]];
-        if (std::find(radii_.begin(), radii_.end(), hops) == radii_.end()) radii_.push_back(hops);
+        if (absl::c_find(radii_, hops) == radii_.end()) radii_.push_back(hops);
       }
     }
-    std::sort(radii_.begin(), radii_.end());
+    absl::c_sort(radii_);
   }
 
   const std::vector<uint8_t>& radii() const { return radii_; }
@@ -91,7 +90,7 @@ class ClassBalls {
 
 DistanceRings::Level LevelOf(std::vector<uint32_t> group) {
   DistanceRings::Level level;
-  const uint32_t groups = *std::max_element(group.begin(), group.end()) + 1;
+  const uint32_t groups = *absl::c_max_element(group) + 1;
   level.begin.assign(groups + 2, 0);  // one ahead, so that filling moves each into its place
   for (const uint32_t g : group) ++level.begin[g + 2];
   for (uint32_t g = 2; g < groups + 2; ++g) level.begin[g] += level.begin[g - 1];
@@ -216,20 +215,15 @@ Type1Count::Type1Count(const Snapshot& snapshot, const CostProfile& profile,
                               ? between_gbps
                               : port_gbps_);
   }
-  double total_weight = 0;
-  for (const SizeShare& share : request.sizes) total_weight += share.weight;
   const NodeCost& nic = profile.nic;
-  for (const SizeShare& share : request.sizes) {
-    const Pipeline pipeline = PipelineOf(profile, PayloadOf(request.operation, share.bytes));
-    const Payload& payload = pipeline.packet;
-    const double match_us =
-        nic.match_us + static_cast<double>(payload.reduced_bytes) * nic.reduce_us_per_byte;
-    sizes_.push_back({.weight = total_weight > 0 ? share.weight / total_weight
-                                                 : 1.0 / static_cast<double>(request.sizes.size()),
+  ForEachPayload(request, [&](const Payload& payload, double weight) {
+    const Pipeline pipeline = PipelineOf(profile, payload);
+    const Payload& packet = pipeline.packet;
+    sizes_.push_back({.weight = weight,
                       .pipeline = pipeline,
-                      .up = PhaseOf(payload.up_bytes, match_us, 0),
-                      .down = PhaseOf(payload.down_bytes, nic.send_us, nic.send_us)});
-  }
+                      .up = PhaseOf(packet.up_bytes, nic.MatchUs(packet.reduced_bytes), 0),
+                      .down = PhaseOf(packet.down_bytes, nic.send_us, nic.send_us)});
+  });
   packets_.resize(same_bundle_ + 1);
   us_.resize(request.members.size() / 2 + 2);
 }
@@ -238,29 +232,17 @@ void Type1Count::FindBundles(const Snapshot& snapshot) {
   const auto comes_after = [&](EndpointIndex a, EndpointIndex b) {
     return snapshot.fabric->bundle(a) >= snapshot.fabric->bundle(b);
   };
-  if (std::adjacent_find(request_.members.begin(), request_.members.end(), comes_after) ==
-      request_.members.end()) {
+  if (absl::c_adjacent_find(request_.members, comes_after) == request_.members.end()) {
     return;  // every rank in a bundle after the last one's
   }
-  std::vector<uint64_t> bundles(request_.members.size());  // bundle, then rank
-  for (size_t rank = 0; rank < bundles.size(); ++rank) {
-    bundles[rank] = uint64_t{snapshot.fabric->bundle(request_.members[rank]).value()} << 32 | rank;
+  absl::flat_hash_map<uint32_t, uint32_t> number;  // of a bundle
+  std::vector<uint32_t> group;
+  for (const EndpointIndex member : request_.members) {
+    const uint32_t bundle = snapshot.fabric->bundle(member).value();
+    group.push_back(number.try_emplace(bundle, static_cast<uint32_t>(number.size())).first->second);
   }
-  if (!std::is_sorted(bundles.begin(), bundles.end())) std::sort(bundles.begin(), bundles.end());
-  for (size_t i = 1; i < bundles.size(); ++i) {
-    bundles_are_shared_ = bundles_are_shared_ || bundles[i] >> 32 == bundles[i - 1] >> 32;
-  }
-  if (!bundles_are_shared_) return;
-  bundle_.group.resize(bundles.size());
-  for (size_t i = 0; i < bundles.size(); ++i) {
-    if (i == 0 || bundles[i] >> 32 != bundles[i - 1] >> 32) {
-      bundle_.begin.push_back(static_cast<uint32_t>(i));
-    }
-    const auto rank = static_cast<uint32_t>(bundles[i]);
-    bundle_.group[rank] = static_cast<uint32_t>(bundle_.begin.size() - 1);
-    bundle_.ranks.push_back(rank);
-  }
-  bundle_.begin.push_back(static_cast<uint32_t>(bundles.size()));
+  bundles_are_shared_ = number.size() < group.size();
+  if (bundles_are_shared_) bundle_ = LevelOf(std::move(group));
 }
 
 // True: all members' ports are alike.
@@ -285,8 +267,7 @@ bool Type1Count::FindRates(const Snapshot& snapshot) {
 Type1Count::Phase Type1Count::PhaseOf(uint64_t bytes, double node_us, double send_us) const {
   const NodeCost& nic = profile_.nic;
   const auto wire = [&](double gbps) { return WireUs(profile_, bytes, static_cast<float>(gbps)); };
-  const double forward =
-      send_us + nic.forward_us + static_cast<double>(bytes) * nic.forward_us_per_byte;
+  const double forward = send_us + nic.ForwardUs(bytes);
   // Where packets of one bundle follow each other faster, a later arrival may pay off: the first
   // packet has no spacing. A bound takes the shorter one for all.
   const bool one_spacing = bundles_are_shared_ && !is_exact_;
@@ -303,7 +284,7 @@ Type1Count::Phase Type1Count::PhaseOf(uint64_t bytes, double node_us, double sen
   }
   phase.edge_us.push_back(send_us + static_cast<float>(profile_.same_host_us));
   phase.spacing_us.push_back(node_us);
-  phase.farthest_us = *std::max_element(phase.edge_us.begin(), phase.edge_us.end());
+  phase.farthest_us = *absl::c_max_element(phase.edge_us);
   phase.port_us = wire(port_gbps_);
   phase.way_us = wire(route_gbps_.back());
   return phase;
@@ -342,7 +323,7 @@ void Type1Count::AddLeaves(const Phase& phase, uint32_t rank, Range leaves) {
 
 // When the node at hand starts on its last packet.
 double Type1Count::LastStart() {
-  if (runs_.size() > 1) std::sort(runs_.begin(), runs_.end());
+  if (runs_.size() > 1) absl::c_sort(runs_);
   double start = 0;
   for (size_t r = 0; r < runs_.size(); ++r) {
     const Run& run = runs_[r];

@@ -1,15 +1,13 @@
 #include "daemon/tree/type1_postal.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/tree/postal_groups.h"
-#include "daemon/tree/postal_schedule.h"
 #include "daemon/tree/type1.h"
 
 namespace coppice {
@@ -29,8 +27,6 @@ namespace {
 // order of node number: so of equal groups those that are served in turn, and before others, get
 // the lower ranks.
 //
-// Knows neither fabric nor costs beyond the groups' constants.
-
 // [rank] parent, -1 for the root. `near` < groups.levels.size(); `degree` >= 2 and more than
 // groups.most_in_unit. At least two ranks. O(P log P) times a dozen, groups alike scheduled once.
 std::vector<int32_t> PostalParents(const PostalGroups& groups, size_t near, uint32_t degree);
@@ -57,7 +53,7 @@ class ShapeBuilder {
       leaders_degree_.push_back(std::min(parts - 1, left / 2));
       left -= leaders_degree_.back();
     }
-    std::reverse(leaders_degree_.begin(), leaders_degree_.end());
+    absl::c_reverse(leaders_degree_);
     if (left < 2) {
       levels_ = {top};
       leaders_degree_.clear();
@@ -85,7 +81,7 @@ class ShapeBuilder {
   std::pair<uint32_t, uint32_t> PartsOf(size_t i, uint32_t group) const {
     const std::vector<uint32_t>& outer = GroupsAt(i).begin;
     const std::vector<uint32_t>& inner = PartsAt(i).begin;
-    const auto first = std::lower_bound(inner.begin(), inner.end(), outer[group]);
+    const auto first = absl::c_lower_bound(inner, outer[group]);
     const auto last = std::lower_bound(first, inner.end(), outer[group + 1]);
     return {first - inner.begin(), last - inner.begin()};
   }
@@ -136,8 +132,8 @@ class ShapeBuilder {
   std::vector<uint32_t> SortParts(size_t i, uint32_t group) {
     const auto [first, last] = PartsOf(i, group);
     const absl::Span<uint32_t> parts = absl::MakeSpan(sorted_[i]).subspan(first, last - first);
-    std::iota(parts.begin(), parts.end(), first);
-    std::sort(parts.begin(), parts.end(), [&](uint32_t a, uint32_t b) {
+    absl::c_iota(parts, first);
+    absl::c_sort(parts, [&](uint32_t a, uint32_t b) {
       const uint32_t of_a = KindOf(i, a), of_b = KindOf(i, b);
       if (of_a == of_b) return lowest_[i][a] < lowest_[i][b];
       const double us_a = TimeOf(i, of_a), us_b = TimeOf(i, of_b);
@@ -251,7 +247,7 @@ class ShapeBuilder {
     for (uint32_t u = begin; u < end; ++u) {
       waits_.emplace_back(groups_.wait_us[u], groups_.first_rank(u));
     }
-    std::sort(waits_.begin(), waits_.end());
+    absl::c_sort(waits_);
     for (const auto& unit : waits_) rank_of_.push_back(unit.second);
   }
 
@@ -282,25 +278,19 @@ std::vector<int32_t> PostalParents(const PostalGroups& groups, size_t near, uint
   return parents;
 }
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kClearlyBetter = 1 - 1e-9;
 
 // Most children tried where messages are pipelined: then the busiest rank's children count once
 // per packet, and a deeper tree of few children may be faster.
 constexpr uint32_t kPipelinedDegrees[] = {2, 3, 4, 6, 8, 12, 16, 24};
 
-struct Tried {
-  double us = kInfinity;
-  std::vector<int32_t> parents;
-};
-
 // In ascending order; `degree` last.
 std::vector<uint32_t> DegreesToTry(const CostProfile& profile, const TreeRequest& request,
                                    uint32_t degree) {
   const bool is_pipelined =
-      profile.mtu_bytes > 0 &&
-      std::any_of(request.sizes.begin(), request.sizes.end(),
-                  [&](const SizeShare& share) { return share.bytes > profile.mtu_bytes; });
+      profile.mtu_bytes > 0 && absl::c_any_of(request.sizes, [&](const SizeShare& share) {
+        return share.bytes > profile.mtu_bytes;
+      });
   std::vector<uint32_t> degrees;
   for (const uint32_t few : kPipelinedDegrees) {
     if (is_pipelined && few < std::min<size_t>(degree, request.members.size() - 1)) {
@@ -311,34 +301,23 @@ std::vector<uint32_t> DegreesToTry(const CostProfile& profile, const TreeRequest
   return degrees;
 }
 
-// Appends what is not there yet; `best` is the place of the fastest.
+// Appends what is not there yet, in the place of `bare`'s parents; `best` is the place of the
+// fastest.
 void TryLevels(const PostalGroups& groups, uint32_t degree, TimeOfParents time_of,
-               std::vector<Tried>& tried, size_t& best) {
+               const AggregationTree& bare, std::vector<PostalTree>& trees, size_t& best) {
   const size_t levels = std::max<size_t>(groups.levels.size(), 1);
   for (size_t near = 0; near < levels; ++near) {
-    std::vector<int32_t> parents = PostalParents(groups, near, degree);
-    const bool is_small = parents.size() <= kMaxRanksSearchedFully;
-    const bool is_new = std::none_of(tried.begin(), tried.end(),
-                                     [&](const Tried& other) { return other.parents == parents; });
+    AggregationTree tree = bare;
+    tree.parents = PostalParents(groups, near, degree);
+    const bool is_small = tree.rank_count <= kMaxRanksSearchedFully;
+    const bool is_new = absl::c_none_of(
+        trees, [&](const PostalTree& other) { return other.tree.parents == tree.parents; });
     if (!is_new && !is_small) continue;  // a small one is improved with more children than before
-    double us = time_of(parents, tried.empty() || is_small ? kInfinity : tried[best].us);
-    if (is_small) us = ImprovePostal(groups, degree, time_of, us, parents);
-    tried.push_back({us, std::move(parents)});
-    if (us < tried[best].us * kClearlyBetter) best = tried.size() - 1;
+    double us = time_of(tree.parents, trees.empty() || is_small ? kNoCutoff : trees[best].us);
+    if (is_small) us = ImprovePostal(groups, degree, time_of, us, tree.parents);
+    trees.push_back({std::move(tree), us});
+    if (us < trees[best].us * kClearlyBetter) best = trees.size() - 1;
   }
-}
-
-// Of two ranks, or one.
-void HangOnRoot(AggregationTree& tree) {
-  for (uint32_t rank = 1; rank < tree.rank_count; ++rank) tree.parents[rank] = 0;
-}
-
-uint32_t MostChildren(const AggregationTree& tree) {
-  std::vector<uint32_t> children(tree.rank_count, 0);
-  for (const int32_t parent : tree.parents) {
-    if (parent >= 0) ++children[parent];
-  }
-  return *std::max_element(children.begin(), children.end());
 }
 
 }  // namespace
@@ -351,10 +330,10 @@ absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
   ASSIGN_OR_RETURN(tree, BareTypeITree(*snapshot.fabric, request.members, TreeBuilder::kPostal,
                                        request.width.value_or(2)));
   if (tree.rank_count <= 2) {
-    HangOnRoot(tree);
+    if (tree.rank_count == 2) tree.parents[1] = 0;
     tree.width = 2;
     RETURN_IF_ERROR(CheckNicDegree(tree, nic_degree));
-    const double us = time_of(tree.parents, kInfinity);
+    const double us = time_of(tree.parents, kNoCutoff);
     return std::vector<PostalTree>{{std::move(tree), us}};
   }
   if (nic_degree < 2) {
@@ -364,22 +343,21 @@ absl::StatusOr<std::vector<PostalTree>> PostalTrees(const Snapshot& snapshot,
   }
   const uint32_t degree = std::min(nic_degree, request.width.value_or(nic_degree));
   PostalGroups groups;
-  std::vector<Tried> tried;
+  std::vector<PostalTree> trees;
   size_t best = 0;
   for (const uint32_t most : DegreesToTry(profile, request, degree)) {
     groups = FindPostalGroups(snapshot, profile, request, most);
-    TryLevels(groups, most, time_of, tried, best);
+    TryLevels(groups, most, time_of, tree, trees, best);
   }
   if (tree.rank_count > kMaxRanksSearchedFully) {
-    tried[best].us = ImprovePostal(groups, degree, time_of, tried[best].us, tried[best].parents);
+    trees[best].us =
+        ImprovePostal(groups, degree, time_of, trees[best].us, trees[best].tree.parents);
   }
-  std::rotate(tried.begin(), tried.begin() + static_cast<std::ptrdiff_t>(best),
-              tried.begin() + static_cast<std::ptrdiff_t>(best) + 1);
-  std::vector<PostalTree> trees(tried.size(), {tree, 0});
-  for (size_t i = 0; i < trees.size(); ++i) {
-    trees[i].us = tried[i].us;
-    trees[i].tree.parents = std::move(tried[i].parents);
-    trees[i].tree.width = std::max(2U, MostChildren(trees[i].tree));
+  const auto first = trees.begin() + static_cast<std::ptrdiff_t>(best);
+  std::rotate(trees.begin(), first, first + 1);
+  for (PostalTree& found : trees) {
+    const std::vector<uint32_t> children = ChildCounts(found.tree.parents);
+    found.tree.width = std::max(2U, *absl::c_max_element(children));
   }
   return trees;
 }
@@ -393,39 +371,32 @@ PostalJudge::PostalJudge(const Snapshot& snapshot, const CostProfile& profile,
       tree_(std::move(tree)) {
   if (bound_ != nullptr || tree_.rank_count > kMaxRanksSearched) return;
   pairs_.resize(size_t{tree_.rank_count} * tree_.rank_count);
-  is_known_.resize(pairs_.size());
 }
 
 double PostalJudge::Of(absl::Span<const int32_t> parents, double cutoff_us) {
   if (bound_ != nullptr) return bound_->Of(parents, cutoff_us);
   tree_.parents.assign(parents.begin(), parents.end());
-  if (!(pairs_.empty() ? FindEdges() : FindEdgesOfPairs())) {
-    return std::numeric_limits<double>::infinity();
-  }
-  return EvaluateMix(profile_, tree_, edges_, request_.operation, request_.sizes).total_us;
+  if (!FindEdges().ok()) return kNoCutoff;
+  return EvaluateMix(profile_, tree_, edges_, request_).total_us;
 }
 
-// Both are false if an edge has no route.
-
-bool PostalJudge::FindEdges() { return EdgeCosts(snapshot_, profile_, tree_, path_, edges_).ok(); }
-
-bool PostalJudge::FindEdgesOfPairs() {
-  edges_.assign(tree_.rank_count, EdgeCost{});
+absl::Status PostalJudge::FindEdges() {
+  if (pairs_.empty()) return EdgeCosts(snapshot_, profile_, tree_, path_, edges_);
+  edges_.resize(tree_.rank_count);
   for (uint32_t rank = 0; rank < tree_.rank_count; ++rank) {
     const int32_t parent = tree_.parents[rank];
     if (parent == AggregationTree::kNoParent) continue;
-    const size_t pair = size_t{rank} * tree_.rank_count + static_cast<size_t>(parent);
-    if (!is_known_[pair]) {
-      if (!WalkEdge(snapshot_, profile_, tree_.vertices[rank], tree_.vertices[parent], path_,
-                    pairs_[pair])
-               .ok()) {
-        return false;
-      }
-      is_known_[pair] = true;
+    std::optional<EdgeCost>& pair =
+        pairs_[size_t{rank} * tree_.rank_count + static_cast<size_t>(parent)];
+    if (!pair) {
+      EdgeCost edge;
+      RETURN_IF_ERROR(
+          WalkEdge(snapshot_, profile_, tree_.vertices[rank], tree_.vertices[parent], path_, edge));
+      pair = edge;
     }
-    edges_[rank] = pairs_[pair];
+    edges_[rank] = *pair;
   }
-  return true;
+  return absl::OkStatus();
 }
 
 }  // namespace coppice

@@ -2,23 +2,22 @@
 // costs (Chen 2024, 4.1-4.2; spec: trees, 4).
 //
 //   nearest roots --> least it can take --> probe: physical tree of --> whole tree --> prediction
-//     idle first      (root_bound)          the leaf switches alone,    of all ranks   with queues
+//     idle first      (root_choice)         the leaf switches alone,    of all ranks   with queues
 //        |                 |                who must serve                  |
 //        |                 +-- not sooner --+-- none, or more switches -----+-- the best stays
 //        v                                                                  v
 //   all others, by the least that they can take: none if the best is proven, or enough was tried
-#include "daemon/tree/type2_builder.h"
 
 #include <algorithm>
-#include <limits>
+#include <memory>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/contended_metrics.h"
-#include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/root_choice.h"
 #include "daemon/tree/type2_candidate.h"
 
@@ -39,21 +38,12 @@ constexpr int kMaxDearer = 16;             // roots that work but take more entr
 
 class Type2Search {
  public:
-  Type2Search(const Snapshot& snapshot, const Snapshot& predicting, const CostProfile& profile,
-              absl::Span<const SwitchCapacity> capacity, const TreeRequest& request,
-              const MemberPlaces& places)
-      : snapshot_(snapshot),
-        predicting_(predicting),
-        fabric_(*snapshot.fabric),
-        profile_(profile),
-        capacity_(capacity),
-        request_(request),
-        places_(places) {
-    for (const SwitchCapacity& c : capacity) highest_ = std::max(highest_, c.degree_limit);
+  explicit Type2Search(const PlanInput& input) : in_(input), fabric_(*input.snapshot.fabric) {
+    for (const SwitchCapacity& c : input.capacity) highest_ = std::max(highest_, c.degree_limit);
   }
 
   Type2Result Run() {
-    if (request_.members.size() == 1) {
+    if (in_.request.members.size() == 1) {
       TakeSingle();
       return std::move(result_);
     }
@@ -62,7 +52,7 @@ class Type2Search {
     for (const SwitchIndex root : nearest) {
       if (!Consider(root, kNoBound)) break;
     }
-    if (!request_.root_switch && !nearest.empty()) SearchFarther(nearest);
+    if (!in_.request.root_switch && !nearest.empty()) SearchFarther(nearest);
     Finish();
     return std::move(result_);
   }
@@ -70,29 +60,25 @@ class Type2Search {
  private:
   void TakeSingle() {
     TimedTree tree;
-    tree.tree = RanksOnly(fabric_, request_.members);
+    tree.tree = RanksOnly(fabric_, in_.request.members);
     tree.tree.parents = {AggregationTree::kNoParent};
     tree.edges.resize(1);
-    PhysicalTree& physical = tree.physical.emplace();
-    physical.root = tree.tree.vertices[0];
-    physical.vertices = {physical.root};
-    physical.parents = {-1};
-    physical.up = {kNoChannel};
-    tree.predicted =
-        EvaluateMix(profile_, tree.tree, tree.edges, request_.operation, request_.sizes);
+    const VertexIndex root = tree.tree.vertices[0];
+    tree.physical = std::make_shared<PhysicalTree>(PhysicalTree{root, {root}, {-1}, {kNoChannel}});
+    tree.predicted = EvaluateMix(in_.profile, tree.tree, tree.edges, in_.request);
     result_.best = std::move(tree);
   }
 
   std::vector<SwitchIndex> Roots() const {
-    if (!places_.all_on_switches) return {};
-    if (request_.root_switch) return {*snapshot_.fabric->FindSwitch(*request_.root_switch)};
-    std::vector<SwitchIndex> roots = NearestSwitches(snapshot_, places_.leaf_switches);
-    SortRoots(snapshot_, capacity_, roots);
+    if (!in_.places.all_on_switches) return {};
+    if (in_.request.root_switch) return {*fabric_.FindSwitch(*in_.request.root_switch)};
+    std::vector<SwitchIndex> roots = NearestSwitches(in_.snapshot, in_.places.leaf_switches);
+    SortRoots(in_.snapshot, in_.capacity, roots);
     return roots;
   }
 
   const SwitchCapacity& CapacityOf(VertexIndex v) const {
-    return capacity_[fabric_.AsSwitch(v).value()];
+    return in_.capacity[fabric_.AsSwitch(v).value()];
   }
 
   // --- The order of roots
@@ -101,11 +87,11 @@ class Type2Search {
   void SearchFarther(absl::Span<const SwitchIndex> nearest) {
     if (!result_.best && EntriesAreTooFew()) return;
     if (result_.best && !CanAfford()) return;
-    const TwinClasses& twins = snapshot_.routes->distances().classes();
+    const TwinClasses& twins = in_.snapshot.routes->distances().classes();
     if (result_.best && twins.class_count() * Bound().leaf_class_count() > kMaxBounds) return;
     nearest_hops_ = Bound().Farthest(nearest.front());
     std::vector<bool> holds_ranks(fabric_.switch_count());
-    for (const SwitchIndex leaf : places_.leaf_switches) holds_ranks[leaf.value()] = true;
+    for (const SwitchIndex leaf : in_.places.leaf_switches) holds_ranks[leaf.value()] = true;
     std::vector<std::optional<Farther>> of_class(twins.class_count());  // without ranks
     std::vector<SwitchIndex> roots;
     std::vector<Farther> farther;
@@ -121,11 +107,11 @@ class Type2Search {
       farther.push_back({SwitchIndex(s), known->hops, known->least_us});
     }
     if (roots.empty()) return;
-    SortRoots(snapshot_, capacity_, roots);
+    SortRoots(in_.snapshot, in_.capacity, roots);
     std::vector<uint32_t> place(fabric_.switch_count(), 0);
     for (uint32_t i = 0; i < roots.size(); ++i) place[roots[i].value()] = i;
     const bool by_hops = !result_.best;
-    std::sort(farther.begin(), farther.end(), [&](const Farther& a, const Farther& b) {
+    absl::c_sort(farther, [&](const Farther& a, const Farther& b) {
       return std::make_tuple(by_hops ? a.hops : 0, a.least_us, place[a.root.value()]) <
              std::make_tuple(by_hops ? b.hops : 0, b.least_us, place[b.root.value()]);
     });
@@ -152,9 +138,10 @@ class Type2Search {
   // Of a tree that is taken for this root: with one serving switch that is some root, which is
   // looked at itself; with more the topmost may be another than a root that no rank is on.
   double LeastUs(SwitchIndex root) {
-    const uint32_t entries = MostEntries();
-    if (entries == 1 || Bound().ranks_on(root) > 0) return Bound().LeastUs(root, entries);
-    return Bound().LeastUsAnywhere(nearest_hops_, entries);
+    if (home_entries_ == 1 || Bound().ranks_on(root) > 0) {
+      return Bound().LeastUs(root, home_entries_);
+    }
+    return Bound().LeastUsAnywhere(nearest_hops_, home_entries_);
   }
 
   bool MayBeSooner(double least_us) const {
@@ -164,14 +151,14 @@ class Type2Search {
   // Not even all of them together could serve.
   bool EntriesAreTooFew() const {
     uint64_t absorbed = 1;
-    for (const SwitchCapacity& c : capacity_) {
+    for (const SwitchCapacity& c : in_.capacity) {
       if (c.entries_free > 0 && c.degree_limit >= 2) absorbed += c.degree_limit - uint64_t{1};
     }
-    return absorbed < request_.members.size();
+    return absorbed < in_.request.members.size();
   }
 
   RootBound& Bound() {
-    if (!bound_) bound_.emplace(snapshot_, profile_, request_, places_);
+    if (!bound_) bound_.emplace(in_.snapshot, in_.profile, in_.request, in_.places);
     return *bound_;
   }
 
@@ -180,13 +167,10 @@ class Type2Search {
   static constexpr double kNoBound = 0;
 
   bool CanAfford() const {
-    return ranks_tried_ + request_.members.size() <= kMaxRanks &&
-           leaves_walked_ + places_.leaf_switches.size() <= kMaxLeaves &&
+    return ranks_tried_ + in_.request.members.size() <= kMaxRanks &&
+           leaves_walked_ + in_.places.leaf_switches.size() <= kMaxLeaves &&
            packets_followed_ <= kMaxPackets;
   }
-
-  // That a better tree may take.
-  uint32_t MostEntries() const { return home_entries_; }
 
   // Whether the roots as near as the first one that worked are still being compared by entries.
   bool IsHome() const { return hops_ == home_hops_; }
@@ -198,7 +182,7 @@ class Type2Search {
       const bool may_save = has_weaker_ && can_improve_ && IsHome();
       if (!may_save || ++dearer_tried_ >= kMaxDearer) return false;
     }
-    const uint32_t entries = MostEntries();
+    const uint32_t entries = home_entries_;
     if (entries <= LeastEntries() || !IsHome()) {
       if (!MayBeSooner(least_us == kNoBound ? LeastUs(root) : least_us)) return true;
     }
@@ -233,14 +217,15 @@ class Type2Search {
 
   void TryWhole(SwitchIndex root) {
     ++tried_;
-    absl::StatusOr<PhysicalTree> physical = BuildPhysicalTree(snapshot_, places_.endpoints, root);
+    absl::StatusOr<PhysicalTree> physical =
+        BuildPhysicalTree(in_.snapshot, in_.places.endpoints, root);
     if (!physical.ok()) {
       route_trouble_ = std::string(physical.status().message());
       return;
     }
-    ranks_tried_ += request_.members.size();
+    ranks_tried_ += in_.request.members.size();
     const Type2Candidate candidate =
-        MakeType2Candidate(fabric_, capacity_, places_, highest_, *std::move(physical));
+        MakeType2Candidate(fabric_, in_.capacity, in_.places, highest_, *std::move(physical));
     has_weaker_ |= candidate.has_weaker;
     Try(candidate);
     can_improve_ = !CannotImprove(candidate);
@@ -256,16 +241,16 @@ class Type2Search {
   // Nothing: no tree from there.
   std::optional<Probe> ProbeRoot(SwitchIndex root) {
     if (leaf_places_.endpoints.empty()) FillLeafPlaces();
-    leaves_walked_ += places_.leaf_switches.size();
+    leaves_walked_ += in_.places.leaf_switches.size();
     absl::StatusOr<PhysicalTree> physical =
-        BuildPhysicalTree(snapshot_, leaf_places_.endpoints, root);
+        BuildPhysicalTree(in_.snapshot, leaf_places_.endpoints, root);
     if (!physical.ok()) {
       ++tried_;
       route_trouble_ = std::string(physical.status().message());
       return std::nullopt;
     }
     const Type2Candidate candidate =
-        MakeType2Candidate(fabric_, capacity_, leaf_places_, highest_, *std::move(physical));
+        MakeType2Candidate(fabric_, in_.capacity, leaf_places_, highest_, *std::move(physical));
     has_weaker_ |= candidate.has_weaker;
     const ReductionChoice choice = ChooseServing(candidate.switches(candidate.degrees, {}));
     if (!choice.feasible) {
@@ -280,15 +265,15 @@ class Type2Search {
   }
 
   void FillLeafPlaces() {
-    std::vector<uint32_t> at(places_.leaf_switches.size(), UINT32_MAX);
-    for (size_t e = 0; e < places_.endpoints.size(); ++e) {
-      uint32_t& place = at[places_.leaf_of_endpoint[e]];
+    std::vector<uint32_t> at(in_.places.leaf_switches.size(), UINT32_MAX);
+    for (size_t e = 0; e < in_.places.endpoints.size(); ++e) {
+      uint32_t& place = at[in_.places.leaf_of_endpoint[e]];
       if (place == UINT32_MAX) {
         place = static_cast<uint32_t>(leaf_places_.endpoints.size());
-        leaf_places_.endpoints.push_back(places_.endpoints[e]);
+        leaf_places_.endpoints.push_back(in_.places.endpoints[e]);
         leaf_places_.ranks_at.push_back(0);
       }
-      leaf_places_.ranks_at[place] += places_.ranks_at[e];
+      leaf_places_.ranks_at[place] += in_.places.ranks_at[e];
     }
   }
 
@@ -297,7 +282,7 @@ class Type2Search {
 
   bool LinksAreAlike() {
     if (links_are_alike_) return *links_are_alike_;
-    links_are_alike_ = predicting_.load->empty();
+    links_are_alike_ = in_.predicting.load->empty();
     float gbps = -1;
     for (uint32_t i = 0; *links_are_alike_ && i < fabric_.link_count(); ++i) {
       const float capacity = fabric_.link(LinkIndex(i)).capacity_gbps;
@@ -309,7 +294,7 @@ class Type2Search {
 
   // A twin of a root that was tried, without ranks on either. Notes it.
   bool IsTwinOfTried(SwitchIndex root) {
-    if (snapshot_.routes->kind() != RouteKind::kShortestPath || !LinksAreAlike()) return false;
+    if (in_.snapshot.routes->kind() != RouteKind::kShortestPath || !LinksAreAlike()) return false;
     if (first_) NoteTwin(*std::exchange(first_, std::nullopt));
     return !NoteTwin(root);
   }
@@ -318,14 +303,14 @@ class Type2Search {
   bool NoteTwin(SwitchIndex root) {
     if (Bound().ranks_on(root) > 0) return true;
     return twins_tried_
-        .insert({snapshot_.routes->distances().classes().class_of(root), Serves(root),
+        .insert({in_.snapshot.routes->distances().classes().class_of(root), Serves(root),
                  fabric_.switch_channels(root).size()})
         .second;
   }
 
   // Most children in a new tree.
   uint32_t Serves(SwitchIndex s) const {
-    const SwitchCapacity& c = capacity_[s.value()];
+    const SwitchCapacity& c = in_.capacity[s.value()];
     return c.entries_free > 0 ? c.degree_limit : 0;
   }
 
@@ -345,52 +330,51 @@ class Type2Search {
 
   // No tree takes fewer entries.
   uint32_t LeastEntries() const {
-    return static_cast<uint32_t>((request_.members.size() - 1 + highest_ - 2) / (highest_ - 1));
+    return static_cast<uint32_t>((in_.request.members.size() - 1 + highest_ - 2) / (highest_ - 1));
   }
 
   // Keeps its best tree if that beats what was found before.
   void Try(const Type2Candidate& candidate) {
-    const std::vector<uint32_t> upper = ServingPreference(snapshot_, candidate, false);
+    const std::vector<uint32_t> upper = ServingPreference(in_.snapshot, candidate, false);
     ReductionChoice choice = ChooseServing(candidate.switches(candidate.degrees, upper));
     if (!choice.feasible) {
       Blame(candidate, choice);
       return;
     }
     if (!result_.best && CanAfford()) shapes_.insert(ShapeOf(candidate, choice.serving.front()));
-    const std::vector<uint32_t> lower = ServingPreference(snapshot_, candidate, true);
+    const std::vector<uint32_t> lower = ServingPreference(in_.snapshot, candidate, true);
     ReductionChoice other = ChooseServing(candidate.switches(candidate.degrees, lower));
     if (other.serving != choice.serving) Offer(candidate, other.serving);
     Offer(candidate, choice.serving);
     // Where one switch serves, a root that others are behind may do so, too.
     const std::vector<uint32_t> root_alone = {0};
-    if (choice.serving.size() == 1 && choice.serving != root_alone && !request_.root_switch &&
-        candidate.degrees[0] >= request_.members.size()) {
+    if (choice.serving.size() == 1 && choice.serving != root_alone && !in_.request.root_switch &&
+        candidate.degrees[0] >= in_.request.members.size()) {
       Offer(candidate, root_alone);
     }
   }
 
   // Near roots: fewest serving switches, then the sooner one. Farther ones: sooner with no more.
   void Offer(const Type2Candidate& candidate, absl::Span<const uint32_t> serving) {
-    double cutoff_us = std::numeric_limits<double>::infinity();
+    double cutoff_us = kNoCutoff;
     if (result_.best) {
-      const uint32_t entries = MostEntries();
-      if (serving.size() > entries) return;
+      if (serving.size() > home_entries_) return;
       const double best_us = result_.best->predicted.total_us;
       if (!IsHome()) {
         cutoff_us = best_us / kWorthIt;
-      } else if (serving.size() == entries) {
+      } else if (serving.size() == home_entries_) {
         cutoff_us = best_us;
       }
     }
     TimedTree offer;
-    offer.tree = HangRanks(fabric_, request_.members, places_, *candidate.physical,
+    offer.tree = HangRanks(fabric_, in_.request.members, in_.places, *candidate.physical,
                            candidate.members, candidate.degrees, serving);
     if (const absl::Status status = Predict(offer, cutoff_us); !status.ok()) {
       route_trouble_ = std::string(status.message());
       return;
     }
     if (offer.predicted.total_us >= cutoff_us) return;
-    offer.physical = *candidate.physical;
+    offer.physical = candidate.physical;
     NoteWhatMadeItDearer(candidate, serving.size());
     result_.may_serve_more = serving.size() < Helpers(candidate).size();
     result_.best = std::move(offer);
@@ -399,17 +383,15 @@ class Type2Search {
 
   // Exact unless it is not below the cutoff.
   absl::Status Predict(TimedTree& offer, double cutoff_us) {
-    RETURN_IF_ERROR(EdgeCosts(predicting_, profile_, offer.tree, path_, offer.edges));
-    offer.predicted =
-        EvaluateMix(profile_, offer.tree, offer.edges, request_.operation, request_.sizes);
-    const bool is_long = AnyIsLong(profile_, request_.operation, request_.sizes);
+    RETURN_IF_ERROR(EdgeCosts(in_.predicting, in_.profile, offer.tree, path_, offer.edges));
+    offer.predicted = EvaluateMix(in_.profile, offer.tree, offer.edges, in_.request);
+    const bool is_long = AnyIsLong(in_.profile, in_.request);
     if (!is_long && offer.predicted.total_us >= cutoff_us) return absl::OkStatus();
     if (is_long) {
-      packets_followed_ +=
-          PacketsToFollow(profile_, request_.operation, request_.sizes, request_.members.size());
+      packets_followed_ += PacketsToFollow(in_.profile, in_.request, in_.request.members.size());
     }
-    return AddContention(predicting_, profile_, offer.tree, offer.edges, request_.operation,
-                         request_.sizes, offer.predicted, cutoff_us);
+    return AddContention(in_.predicting, in_.profile, offer.tree, offer.edges, in_.request,
+                         offer.predicted, cutoff_us);
   }
 
   // The fewest serving switches of this physical tree if entries were free wherever there are any.
@@ -448,13 +430,13 @@ class Type2Search {
 
   void Finish() {
     std::vector<SwitchIndex>& full = result_.best ? dearer_ : blamed_;
-    std::sort(full.begin(), full.end());
+    absl::c_sort(full);
     full.erase(std::unique(full.begin(), full.end()), full.end());
     for (const SwitchIndex s : full) {
-      result_.full_switches.push_back({s, capacity_[s.value()].entries_total});
+      result_.full_switches.push_back({s, in_.capacity[s.value()].entries_total});
     }
     if (result_.best) return;
-    if (!places_.all_on_switches) {
+    if (!in_.places.all_on_switches) {
       result_.routes_are_wrong = true;
       result_.why_not = "a member's port is not cabled to a switch";
     } else if (reachable_ == 0) {
@@ -467,7 +449,7 @@ class Type2Search {
     } else if (limits_too_low_) {
       result_.why_not =
           absl::StrCat("the switches' degree limits (at most ", highest_, ") are too low for ",
-                       request_.members.size(), " members: ", WhoDoesNotWork());
+                       in_.request.members.size(), " members: ", WhoDoesNotWork());
     } else {
       result_.routes_are_wrong = true;
       result_.why_not = route_trouble_;
@@ -476,19 +458,14 @@ class Type2Search {
 
   // Roots that are alike count as tried.
   std::string WhoDoesNotWork() const {
-    if (request_.root_switch) return "the root that was asked for does not work";
+    if (in_.request.root_switch) return "the root that was asked for does not work";
     if (leaves_walked_ <= kMaxLeavesUntilOne) return "no switch works as the root";
     return absl::StrCat("none of the ", tried_, " switches that were tried as the root works, of ",
                         reachable_, ", the nearest to the members first");
   }
 
-  const Snapshot& snapshot_;
-  const Snapshot& predicting_;
+  const PlanInput in_;
   const Fabric& fabric_;
-  const CostProfile& profile_;
-  const absl::Span<const SwitchCapacity> capacity_;
-  const TreeRequest& request_;
-  const MemberPlaces& places_;
   uint32_t highest_ = 0;  // highest degree limit of any switch
   Type2Result result_;
   std::vector<SwitchIndex> blamed_, dearer_;
@@ -513,10 +490,6 @@ class Type2Search {
 
 }  // namespace
 
-Type2Result BuildType2(const Snapshot& snapshot, const Snapshot& predicting,
-                       const CostProfile& profile, absl::Span<const SwitchCapacity> capacity,
-                       const TreeRequest& request, const MemberPlaces& places) {
-  return Type2Search(snapshot, predicting, profile, capacity, request, places).Run();
-}
+Type2Result BuildType2(const PlanInput& input) { return Type2Search(input).Run(); }
 
 }  // namespace coppice

@@ -6,8 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
 
 namespace coppice {
 
@@ -178,7 +180,7 @@ ReductionChoice ChooseServing(const ReductionProblem& problem) {
   const uint32_t top = LowestTop(subtrees);
   if (top != 0) subtrees = AbsorbUpTo(problem, top, heaps);
   heaps.Collect(subtrees[top].heap, choice.serving);
-  std::sort(choice.serving.begin(), choice.serving.end());
+  absl::c_sort(choice.serving);
   return choice;
 }
 
@@ -241,8 +243,7 @@ ReductionTree HangItems(const ReductionProblem& problem, absl::Span<const uint32
       lists.Take(v, items);
       const size_t room = std::min<size_t>(items.size(), problem.degrees[v]);
       if (room < items.size()) {
-        std::stable_sort(items.begin(), items.end(),
-                         [&](uint32_t a, uint32_t b) { return level[a] < level[b]; });
+        absl::c_stable_sort(items, [&](uint32_t a, uint32_t b) { return level[a] < level[b]; });
       }
       for (size_t i = 0; i < items.size(); ++i) {
         const uint32_t item = items[i];
@@ -292,7 +293,7 @@ std::vector<uint32_t> Helpers(const Type2Candidate& candidate) {
     if (candidate.degrees[v] >= 2 && below[v] >= 2) helpers.push_back(static_cast<uint32_t>(v));
     if (v > 0) below[static_cast<size_t>(candidate.physical->parents[v])] += below[v];
   }
-  std::reverse(helpers.begin(), helpers.end());
+  absl::c_reverse(helpers);
   return helpers;
 }
 
@@ -333,8 +334,8 @@ AggregationTree HangRanks(const Fabric& fabric, Members ranks, const MemberPlace
   const ReductionTree hung = HangItems({physical.parents, members, degrees, {}}, serving);
   AggregationTree tree = RanksOnly(fabric, ranks);
   std::vector<uint32_t> order(serving.begin(), serving.end());
-  std::sort(order.begin(), order.end(),
-            [&](uint32_t a, uint32_t b) { return physical.vertices[a] < physical.vertices[b]; });
+  absl::c_sort(order,
+               [&](uint32_t a, uint32_t b) { return physical.vertices[a] < physical.vertices[b]; });
   std::vector<int32_t> node(degrees.size(), AggregationTree::kNoParent);
   for (const uint32_t v : order) {
     node[v] = static_cast<int32_t>(tree.vertices.size());
@@ -382,13 +383,31 @@ class PhysicalWalker {
     positions_[root.value()] = 0;
   }
 
+  absl::StatusOr<PhysicalTree> Walk(absl::Span<const EndpointIndex> endpoints) {
+    const size_t size = endpoints.size() + 64;
+    tree_.vertices.reserve(size);
+    tree_.parents.reserve(size);
+    tree_.up.reserve(size);
+    for (const EndpointIndex endpoint : endpoints) RETURN_IF_ERROR(AddSwitches(endpoint));
+    for (const EndpointIndex endpoint : endpoints) {
+      const SwitchIndex attached = *fabric_.attached_switch(endpoint);
+      Append(fabric_.Vertex(endpoint), positions_[attached.value()], fabric_.uplink(endpoint));
+    }
+    return std::move(tree_);
+  }
+
+ private:
+  struct Step {
+    SwitchIndex at;
+    ChannelIndex next;
+  };
+
   absl::Status AddSwitches(EndpointIndex endpoint) {
     const std::optional<SwitchIndex> attached = fabric_.attached_switch(endpoint);
     if (!attached) {
       return absl::FailedPreconditionError(
           absl::StrCat(Name(fabric_.Vertex(endpoint)), " is cabled to no switch"));
     }
-    attached_.push_back(*attached);
     walk_.clear();
     SwitchIndex at = *attached;
     while (positions_[at.value()] == kUnseen) {
@@ -408,28 +427,6 @@ class PhysicalWalker {
     }
     return absl::OkStatus();
   }
-
-  // The endpoints whose switches were added, in that order.
-  void AddEndpoints(absl::Span<const EndpointIndex> endpoints) {
-    for (size_t i = 0; i < endpoints.size(); ++i) {
-      Append(fabric_.Vertex(endpoints[i]), positions_[attached_[i].value()],
-             fabric_.uplink(endpoints[i]));
-    }
-  }
-
-  void Reserve(size_t endpoints) {
-    attached_.reserve(endpoints);
-    tree_.vertices.reserve(endpoints + 64);
-    tree_.parents.reserve(endpoints + 64);
-    tree_.up.reserve(endpoints + 64);
-  }
-  PhysicalTree Take() { return std::move(tree_); }
-
- private:
-  struct Step {
-    SwitchIndex at;
-    ChannelIndex next;
-  };
 
   int32_t Append(VertexIndex vertex, int32_t parent, ChannelIndex up) {
     tree_.vertices.push_back(vertex);
@@ -471,8 +468,7 @@ class PhysicalWalker {
   const SwitchIndex root_;
   const bool least_loaded_;
   PhysicalTree tree_;
-  std::vector<int32_t> positions_;     // [switch] position in the tree, or a mark
-  std::vector<SwitchIndex> attached_;  // of the endpoints added so far
+  std::vector<int32_t> positions_;  // [switch] position in the tree, or a mark
   std::vector<Step> walk_;
 };
 
@@ -481,13 +477,7 @@ class PhysicalWalker {
 absl::StatusOr<PhysicalTree> BuildPhysicalTree(const Snapshot& snapshot,
                                                absl::Span<const EndpointIndex> endpoints,
                                                SwitchIndex root) {
-  PhysicalWalker walker(snapshot, root);
-  walker.Reserve(endpoints.size());
-  for (const EndpointIndex endpoint : endpoints) {
-    if (absl::Status status = walker.AddSwitches(endpoint); !status.ok()) return status;
-  }
-  walker.AddEndpoints(endpoints);
-  return walker.Take();
+  return PhysicalWalker(snapshot, root).Walk(endpoints);
 }
 
 }  // namespace coppice

@@ -1,7 +1,5 @@
-// Candidates for a tree of type II: the physical tree from a root, and what the choice of servers
-// needs of it.
-//
-// A physical tree with all that the choice of serving switches needs to know of it.
+// A candidate for a tree of type II: the physical tree from a root, with all that the choice of
+// serving switches needs to know of it, and the tree over ranks that comes of that choice.
 //
 // An endpoint can never serve, so who serves is decided on the switches alone, with the ranks
 // counted at their leaf switches: a tenth of the vertices and the same answer. Who hangs below whom
@@ -12,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -26,8 +26,7 @@ namespace coppice {
 // The fewest switches of a physical tree that must serve so that one aggregation tree connects all
 // its members (Chen 2024, algorithm 5, made exact for any degree limits; spec: trees, 4.4).
 //
-// Works on plain arrays: knows no fabric, no load and no time. Those who do pass them in as a
-// preference among switches that save equally much.
+// Works on plain arrays; load comes in as a preference among switches that save equally much.
 
 // A rooted tree in which members hang. All spans are [vertex]; vertex 0 is the root and every
 // parent comes before its children.
@@ -99,13 +98,12 @@ std::vector<uint32_t> Helpers(const Type2Candidate& candidate);
 std::vector<uint32_t> ServingPreference(const Snapshot& snapshot, const Type2Candidate& candidate,
                                         bool deepest_first);
 
-// The aggregation tree itself, once it is known which switches of a physical tree serve: who is
-// whose parent, rank by rank. Chooses nothing but who is lifted (HangItems).
-
 // A type II tree of these ranks without nodes for switches and without parents.
 AggregationTree RanksOnly(const Fabric& fabric, Members members);
 
-// `physical` ends in the endpoints of `places`, in their order. `degrees` and `members` are
+// The aggregation tree itself, once it is known which switches of a physical tree serve. Chooses
+// nothing but who is lifted (HangItems). `physical` ends in the endpoints of `places`, in their
+// order. `degrees` and `members` are
 // [physical vertex]: K(v), and the ranks at an endpoint, 0 for switches. `serving` are physical
 // vertices, ascending, that suffice. O(vertices + ranks * serving vertices on a path).
 AggregationTree HangRanks(const Fabric& fabric, Members ranks, const MemberPlaces& places,
@@ -113,7 +111,6 @@ AggregationTree HangRanks(const Fabric& fabric, Members ranks, const MemberPlace
                           absl::Span<const uint32_t> degrees, absl::Span<const uint32_t> serving);
 
 // The physical tree that a type II tree derives from: how the members' packets reach one switch.
-
 // Over forwarding tables and dimension-order routes: the union of the endpoints' routes to the
 // root, a tree because such routes depend on the destination only. Over shortest paths: every
 // switch goes one hop nearer over its least loaded channel; of equally loaded ones the one that the
@@ -126,6 +123,26 @@ AggregationTree HangRanks(const Fabric& fabric, Members ranks, const MemberPlace
 absl::StatusOr<PhysicalTree> BuildPhysicalTree(const Snapshot& snapshot,
                                                absl::Span<const EndpointIndex> endpoints,
                                                SwitchIndex root);
+
+// From a communicator and what switches have left to the tree that takes the fewest entries (Chen
+// 2024, section 4), with the reason if there is none.
+struct Type2Result {
+  std::optional<TimedTree> best;
+  bool may_serve_more = false;  // more switches of its physical tree could serve than do
+  // Switches without a free entry that kept every candidate away, or without which the tree takes
+  // more entries than it would; by index.
+  std::vector<FullSwitch> full_switches;
+  bool routes_are_wrong = false;  // no tree, because routes break off or no switch reaches all
+  std::string why_not;            // if there is no tree: for a person
+};
+
+// Candidates are the requested root or else all switches. Those nearest to the members, or the
+// nearest that work, say how many switches serve: the fewest. Of all roots whose trees need no more
+// the soonest is taken, within 2 % and by the exact prediction: nearer ones first, a farther one
+// for a gain of 1 % at least. Roots that cannot be sooner (root_choice.h), or are like one that was
+// tried, are passed over. Large searches end early, with the best so far (bounds: .cc); "none" is
+// the answer after every candidate, or says how many were tried. Nobody serves for one member.
+Type2Result BuildType2(const PlanInput& input);
 
 }  // namespace coppice
 

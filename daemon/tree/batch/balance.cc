@@ -6,14 +6,14 @@
 // Spending entries is the same descent with another move: one more switch below the link serves.
 // What it sends falls from p packets to max(1, p - K + 1), and with it every load up to the next
 // switch that serves.
-#include "daemon/tree/batch/balance.h"
-
 #include <algorithm>
 #include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "daemon/tree/batch/repair.h"
 #include "daemon/tree/batch/reroute.h"
 #include "daemon/tree/batch/tree_builder.h"
 
@@ -36,13 +36,12 @@ std::vector<uint32_t> SendersOver(const BatchState& state, ChannelIndex channel)
     if (!state.tree(c)) continue;
     const BatchTree& tree = *state.tree(c);
     const std::vector<ChannelIndex>& up = tree.physical.up;
-    const auto at = std::find(up.begin(), up.end(), channel);
+    const auto at = absl::c_find(up, channel);
     if (at == up.end()) continue;
     const uint32_t packets = tree.packets[static_cast<size_t>(at - up.begin())];
     if (packets > 0) senders.emplace_back(packets, c);
   }
-  std::stable_sort(senders.begin(), senders.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  absl::c_stable_sort(senders, [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<uint32_t> order;
   for (const auto& [packets, c] : senders) order.push_back(c);
   return order;
@@ -74,8 +73,7 @@ bool EveryServerReduces(const BatchTree& tree) {
   for (size_t v = physical.switches.size(); v-- > 1;) {
     met[static_cast<size_t>(physical.parents[v])] += tree.packets[v];
   }
-  return std::all_of(tree.serving.begin(), tree.serving.end(),
-                     [&](uint32_t v) { return met[v] >= 2; });
+  return absl::c_all_of(tree.serving, [&](uint32_t v) { return met[v] >= 2; });
 }
 
 // [position] whether it is `top` or below it.
@@ -98,7 +96,7 @@ std::optional<BatchTree> WithOneMore(const BatchTree& tree, size_t top, const Ba
     // More than one packet leaves whoever could make one of them.
     if (!below[v] || tree.packets[v] < 2 || state.degrees()[tree.physical.switches[v].value()] == 0)
       continue;
-    const auto at = std::lower_bound(tree.serving.begin(), tree.serving.end(), v);
+    const auto at = absl::c_lower_bound(tree.serving, v);
     if (at != tree.serving.end() && *at == v) continue;
     BatchTree with = tree;
     with.serving.insert(with.serving.begin() + (at - tree.serving.begin()), v);
@@ -117,7 +115,7 @@ bool SpendEntryOnLinks(BatchState& state) {
   std::vector<uint32_t> senders = SendersOver(state, channel);
   for (auto c = senders.rbegin(); c != senders.rend(); ++c) {
     const std::vector<ChannelIndex>& up = state.tree(*c)->physical.up;
-    const auto top = static_cast<size_t>(std::find(up.begin(), up.end(), channel) - up.begin());
+    const auto top = static_cast<size_t>(absl::c_find(up, channel) - up.begin());
     std::optional<BatchTree> with = WithOneMore(*state.tree(*c), top, state);
     if (!with) continue;
     state.Replace(*c, std::move(with));
@@ -140,7 +138,7 @@ void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
     std::vector<uint32_t> senders = SendersOver(state, state.loads().MostLoaded());
     if (senders.size() > kMaxTried) senders.resize(kMaxTried);
     for (const uint32_t c : senders) {
-      moved = MoveOff(shapes.shapes[shapes.shape_of[c]], c, reach, state, offers);
+      moved = MoveOff(shapes.of(c), c, reach, state, offers);
       if (moved || offers.exhausted()) break;
     }
   }
@@ -151,17 +149,13 @@ void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
 // for a few rounds:
 //
 //     all trees once under exponential prices                       (reroute.cc)
-//     steepest descent from the worst links, as above, with other moves and an order of
-//     them:
+//     steepest descent from the worst links, as above:
 //       communicators over a link with M, those with fewest packets there first: planned anew
 //         for (its own greatest load, added squares); kept if (M, links that carry it) falls
 //       nobody can leave: entries, one by one, to the trees over M; taken back unless M falls
 //
-// The first evens out many links at little cost, the second ends what few links are left, and
-// spends entries. The small ones go first because big ones have fewer places to go. For one
-// communicator: its own root and servers with other paths, then a few roots of each distance; the
-// first distance where its links all stay below M ends it, so that roots stay as near as links
-// allow.
+// For one communicator: its own root and servers with other paths, then a few roots of each
+// distance, as far as the first where its links all stay below M.
 //
 // Ends at the latest where counting forbids more (LeastMostPackets): 16 for process grids whose
 // lines fill leaf switches of 16 ports, where a line's fewest entries are less than its leaf
@@ -172,16 +166,6 @@ namespace {
 constexpr size_t kRootsPerDistance = 3;
 constexpr uint32_t kMaxInVain = 64;       // attempts in a row before entries are spent
 constexpr uint32_t kMaxRoundsInVain = 6;  // in a row without a lower greatest load
-
-// The greatest load of the links that the tree sends over; `is_counted`: it has its own packets.
-uint32_t PeakOf(const BatchTree& tree, const LinkLoads& loads, bool is_counted) {
-  uint32_t peak = 0;
-  for (size_t v = 1; v < tree.packets.size(); ++v) {
-    if (tree.packets[v] == 0) continue;
-    peak = std::max(peak, loads.on(tree.physical.up[v]) + (is_counted ? 0 : tree.packets[v]));
-  }
-  return peak;
-}
 
 class Unloader {
  public:
@@ -215,7 +199,7 @@ class Unloader {
     BatchOffer offer;
   };
 
-  const BatchShape& ShapeOf(uint32_t c) const { return shapes_.shapes[shapes_.shape_of[c]]; }
+  const BatchShape& ShapeOf(uint32_t c) const { return shapes_.of(c); }
   bool IsPlanned(uint32_t c) const {
     return state_.tree(c).has_value() && !state_.tree(c)->serving.empty();
   }
@@ -267,16 +251,15 @@ class Unloader {
     for (uint32_t c = 0; c < state_.size(); ++c) {
       if (!IsPlanned(c)) continue;
       const BatchTree& tree = *state_.tree(c);
-      uint32_t links = 0, packets = 0;
-      for (size_t v = 1; v < tree.packets.size(); ++v) {
-        if (tree.packets[v] == 0) continue;
-        if (state_.loads().on(tree.physical.up[v]) != state_.loads().most()) continue;
+      uint32_t links = 0, most = 0;
+      tree.ForEachLink([&](uint32_t, ChannelIndex up, uint32_t packets) {
+        if (state_.loads().on(up) != state_.loads().most()) return;
         ++links;
-        packets = std::max(packets, tree.packets[v]);
-      }
-      if (links > 0) found.emplace_back(packets, UINT32_MAX - links, c);
+        most = std::max(most, packets);
+      });
+      if (links > 0) found.emplace_back(most, UINT32_MAX - links, c);
     }
-    std::sort(found.begin(), found.end());
+    absl::c_sort(found);
     std::vector<uint32_t> order;
     order.reserve(found.size());
     for (const auto& [packets, links, c] : found) order.push_back(c);

@@ -1,12 +1,12 @@
 #include "daemon/tree/batch/baseline.h"
 
-#include <algorithm>
 #include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/batch/state.h"
 #include "daemon/tree/batch/tree_builder.h"
@@ -17,7 +17,7 @@ namespace {
 // Every switch takes its children's packets and sends one.
 void ServeEverywhere(BatchTree& tree) {
   tree.serving.resize(tree.physical.switches.size());
-  std::iota(tree.serving.begin(), tree.serving.end(), 0U);
+  absl::c_iota(tree.serving, 0U);
   tree.packets.assign(tree.physical.switches.size(), 1);
   tree.packets[0] = 0;
 }
@@ -26,14 +26,13 @@ std::vector<SwitchIndex> InOrder(const BatchState& state, std::vector<SwitchInde
   const auto key = [&](SwitchIndex s) {
     return std::make_tuple(state.loads().through(s), -state.free_entries()[s.value()], s);
   };
-  std::sort(roots.begin(), roots.end(),
-            [&](SwitchIndex a, SwitchIndex b) { return key(a) < key(b); });
+  absl::c_sort(roots, [&](SwitchIndex a, SwitchIndex b) { return key(a) < key(b); });
   return roots;
 }
 
 bool HasFullSwitch(const BatchState& state, const SwitchTree& physical) {
-  return std::any_of(physical.switches.begin(), physical.switches.end(),
-                     [&](SwitchIndex s) { return state.free_entries()[s.value()] <= 0; });
+  return absl::c_any_of(physical.switches,
+                        [&](SwitchIndex s) { return state.free_entries()[s.value()] <= 0; });
 }
 
 std::optional<BatchTree> FirstThatWorks(const BatchShape& shape, const BatchState& state,
@@ -52,16 +51,6 @@ std::optional<BatchTree> FirstThatWorks(const BatchShape& shape, const BatchStat
   return std::nullopt;
 }
 
-BatchTotals TotalsOf(const BatchState& state) {
-  BatchTotals totals;
-  totals.admitted = state.placed();
-  totals.failures = static_cast<uint32_t>(state.size()) - state.placed();
-  totals.entries = state.entries();
-  totals.most_packets = state.loads().most();
-  totals.most_loaded = state.loads().MostLoaded();
-  return totals;
-}
-
 }  // namespace
 
 void PlaceOneByOne(const Snapshot& snapshot, const BatchShapes& shapes, BaselineMethod method,
@@ -69,11 +58,8 @@ void PlaceOneByOne(const Snapshot& snapshot, const BatchShapes& shapes, Baseline
   BatchTreeBuilder builder(snapshot, state.free_entries(), state.loads());
   for (uint32_t c = 0; c < state.size(); ++c) {
     if (!shapes.trouble[c].empty()) continue;
-    if (shapes.shape_of[c] == BatchShapes::kNone) {
-      state.Replace(c, BatchTree{});
-      continue;
-    }
-    auto tree = FirstThatWorks(shapes.shapes[shapes.shape_of[c]], state, method, builder);
+    auto tree = shapes.IsPlannable(c) ? FirstThatWorks(shapes.of(c), state, method, builder)
+                                      : BatchTree{};  // one rank
     if (tree) state.Replace(c, std::move(tree));
   }
 }
@@ -85,7 +71,7 @@ absl::StatusOr<BatchTotals> PlanOneByOne(const Snapshot& snapshot,
   ASSIGN_OR_RETURN(const BatchShapes shapes, FindBatchShapes(snapshot, capacity, communicators));
   BatchState state(snapshot, capacity, communicators.size(), options.packets_at_full_load);
   PlaceOneByOne(snapshot, shapes, method, state);
-  return TotalsOf(state);
+  return state.Totals();
 }
 
 absl::StatusOr<BatchBounds> BoundBatch(const Snapshot& snapshot,
@@ -103,19 +89,19 @@ absl::StatusOr<BatchBounds> BoundBatch(const Snapshot& snapshot,
   std::vector<uint64_t> counts;
   std::vector<uint32_t> planned;
   for (uint32_t c = 0; c < communicators.size(); ++c) {
-    const uint32_t s = shapes.shape_of[c];
     if (!shapes.trouble[c].empty()) ++bounds.failures;
-    if (!shapes.trouble[c].empty() || s == BatchShapes::kNone) continue;
-    counts.push_back(shapes.shapes[s].fewest);
+    if (!shapes.IsPlannable(c)) continue;
+    const std::optional<uint32_t>& least = alone[shapes.shape_of[c]];
+    counts.push_back(shapes.of(c).fewest);
     planned.push_back(c);
     bounds.counting += counts.back();
-    bounds.alone += alone[s].value_or(shapes.shapes[s].fewest);
-    bounds.no_nearest_root += alone[s] ? 0 : 1;
+    bounds.alone += least.value_or(shapes.of(c).fewest);
+    bounds.no_nearest_root += least ? 0 : 1;
   }
   bounds.most_packets = LeastMostPackets(shapes, planned, bounds.counting + bounds.counting / 20);
   uint64_t entries = 0;
   for (const int32_t free : state.free_entries()) entries += static_cast<uint64_t>(free);
-  std::sort(counts.begin(), counts.end());
+  absl::c_sort(counts);
   uint64_t needed = 0;
   for (const uint64_t count : counts) {
     needed += count;

@@ -16,11 +16,10 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/tree/batch/balance.h"
 #include "daemon/tree/batch/baseline.h"
-#include "daemon/tree/batch/exact.h"
 #include "daemon/tree/batch/repair.h"
 #include "daemon/tree/batch/state.h"
 #include "daemon/tree/batch/tree_builder.h"
@@ -38,15 +37,14 @@ constexpr uint32_t kRootsCompared = 4;
 // Those that need most entries and have fewest roots first, then those with most ranks.
 std::vector<uint32_t> HardestFirst(const BatchShapes& shapes) {
   std::vector<uint32_t> order(shapes.shape_of.size());
-  std::iota(order.begin(), order.end(), 0U);
+  absl::c_iota(order, 0U);
   const auto key = [&](uint32_t c) {
     if (shapes.shape_of[c] == BatchShapes::kNone) return std::make_tuple(0U, size_t{0}, 0U);
-    const BatchShape& shape = shapes.shapes[shapes.shape_of[c]];
+    const BatchShape& shape = shapes.of(c);
     return std::make_tuple(UINT32_MAX - shape.fewest, shape.nearest.size(),
                            UINT32_MAX - shape.ranks);
   };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  absl::c_stable_sort(order, [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
   return order;
 }
 
@@ -64,11 +62,11 @@ void PlaceAll(const BatchShapes& shapes, RootReach reach, const BatchProgress& p
   for (const uint32_t c : HardestFirst(shapes)) {
     if (progress) progress(BatchPhase::kPlanning, ++done, static_cast<uint32_t>(state.size()));
     if (!shapes.trouble[c].empty()) continue;
-    if (shapes.shape_of[c] == BatchShapes::kNone) {
+    if (!shapes.IsPlannable(c)) {
       state.Replace(c, BatchTree{});  // one rank
       continue;
     }
-    const BatchShape& shape = shapes.shapes[shapes.shape_of[c]];
+    const BatchShape& shape = shapes.of(c);
     std::optional<BatchOffer> offer = reach == RootReach::kAny
                                           ? offers.Any(shape, kRootsCompared)
                                           : offers.Nearest(shape, kRootsCompared);
@@ -100,19 +98,13 @@ BatchPlan MakePlan(const Fabric& fabric, absl::Span<const SwitchCapacity> capaci
                    const BatchShapes& shapes, BatchState& state) {
   BatchPlan plan;
   plan.communicators.resize(state.size());
-  BatchTotals& totals = plan.totals;
-  totals.admitted = state.placed();
-  totals.failures = static_cast<uint32_t>(state.size()) - state.placed();
-  totals.entries = state.entries();
-  totals.farther_roots = state.farther();
-  totals.most_packets = state.loads().most();
-  totals.most_loaded = state.loads().MostLoaded();
+  plan.totals = state.Totals();
   for (uint32_t c = 0; c < state.size(); ++c) {
     if (state.tree(c)) continue;
     CommunicatorResult& result = plan.communicators[c];
     result.why_not = shapes.trouble[c];
     if (!result.why_not.empty()) continue;
-    Explain(fabric, capacity, state, shapes.shapes[shapes.shape_of[c]], result);
+    Explain(fabric, capacity, state, shapes.of(c), result);
   }
   std::vector<std::optional<BatchTree>> trees = state.TakeTrees();
   for (size_t c = 0; c < trees.size(); ++c) plan.communicators[c].tree = std::move(trees[c]);
@@ -149,15 +141,9 @@ class ImprovementReport {
   static uint32_t MostStretches(const BatchOptions& options) {
     const bool compares_reach = options.reach == RootReach::kToAdmit;
     const uint32_t best = compares_reach ? 4 : 3;
-    switch (options.goal) {
-      case BatchGoal::kEntries:
-        return best;
-      case BatchGoal::kBoth:
-        return best + 1;
-      case BatchGoal::kLinks:
-        return best + 2 + (options.reach == RootReach::kAny ? 4 : 0);
-    }
-    return best;
+    if (options.goal == BatchGoal::kEntries) return best;
+    if (options.goal == BatchGoal::kBoth) return best + 1;
+    return best + 2 + (options.reach == RootReach::kAny ? 4 : 0);
   }
 
   const BatchProgress& progress_;
@@ -179,9 +165,7 @@ class Attempt {
   void Place(const BatchProgress& progress, ImprovementReport& report) {
     PlaceAll(shapes_, options_.reach, progress, offers_, state_);
     report.Begin(offers_);
-    BatchRepair repair(shapes_, options_.reach, state_, offers_);
-    repair.AdmitMore();
-    repair.Trade();
+    AdmitMore(shapes_, options_.reach, state_, offers_);
   }
 
   // As if each were the last to come.
@@ -192,7 +176,7 @@ class Attempt {
 
   void Improve(RootReach reach, ImprovementReport& report) {
     report.Begin(offers_);
-    BatchRepair(shapes_, reach, state_, offers_).SaveEntries();
+    SaveEntries(shapes_, reach, state_, offers_);
     SearchSmallBatch(snapshot_, shapes_, reach, state_);
     BalanceLinks(shapes_, reach, state_, offers_);
   }
@@ -219,7 +203,7 @@ uint64_t FewestEntries(const BatchShapes& shapes, const BatchState& state) {
   uint64_t entries = 0;
   for (uint32_t c = 0; c < state.size(); ++c) {
     if (state.tree(c) && shapes.shape_of[c] != BatchShapes::kNone) {
-      entries += shapes.shapes[shapes.shape_of[c]].fewest;
+      entries += shapes.of(c).fewest;
     }
   }
   return entries;
@@ -234,8 +218,7 @@ bool IsBetter(const BatchState& a, const BatchState& b, RootReach reach) {
 }
 
 uint32_t PlannableCount(const BatchShapes& shapes) {
-  return static_cast<uint32_t>(
-      std::count(shapes.trouble.begin(), shapes.trouble.end(), std::string()));
+  return static_cast<uint32_t>(absl::c_count(shapes.trouble, std::string()));
 }
 
 // Nearest roots may take many more entries than farther ones do, so that whoever comes first leaves
@@ -320,13 +303,10 @@ namespace {
 
 // One rank: it is its own root, and nobody serves.
 RankTree Alone(const Fabric& fabric, Members members) {
-  RankTree result;
-  result.tree = RanksOnly(fabric, members);
+  RankTree result = {RanksOnly(fabric, members), {}};
   result.tree.parents = {AggregationTree::kNoParent};
-  result.physical.root = result.tree.vertices[0];
-  result.physical.vertices = {result.physical.root};
-  result.physical.parents = {-1};
-  result.physical.up = {kNoChannel};
+  const VertexIndex root = result.tree.vertices[0];
+  result.physical = {root, {root}, {-1}, {kNoChannel}};
   return result;
 }
 
@@ -341,8 +321,7 @@ PhysicalTree WithEndpoints(const Fabric& fabric, const MemberPlaces& places,
   for (size_t v = 0; v < switches.switches.size(); ++v) {
     physical.vertices.push_back(fabric.Vertex(switches.switches[v]));
     if (switches.ranks_on[v] == 0) continue;
-    const auto leaf = std::lower_bound(places.leaf_switches.begin(), places.leaf_switches.end(),
-                                       switches.switches[v]);
+    const auto leaf = absl::c_lower_bound(places.leaf_switches, switches.switches[v]);
     position[static_cast<size_t>(leaf - places.leaf_switches.begin())] = static_cast<int32_t>(v);
   }
   physical.parents = switches.parents;
@@ -383,12 +362,12 @@ absl::StatusOr<TreePlan> PlanOfBatchTree(const Snapshot& snapshot, const CostPro
   ASSIGN_OR_RETURN(RankTree ranks, HangBatchTree(snapshot, capacity, request.members, batch));
   TreePlan plan;
   plan.tree = std::move(ranks.tree);
-  plan.physical = std::move(ranks.physical);
+  plan.physical = std::make_shared<const PhysicalTree>(std::move(ranks.physical));
   const Snapshot predicting = ForPrediction(snapshot, profile);
   ASSIGN_OR_RETURN(plan.edges, EdgeCosts(predicting, profile, plan.tree));
-  plan.predicted = EvaluateMix(profile, plan.tree, plan.edges, request.operation, request.sizes);
-  RETURN_IF_ERROR(AddContention(predicting, profile, plan.tree, plan.edges, request.operation,
-                                request.sizes, plan.predicted));
+  plan.predicted = EvaluateMix(profile, plan.tree, plan.edges, request);
+  RETURN_IF_ERROR(
+      AddContention(predicting, profile, plan.tree, plan.edges, request, plan.predicted));
   plan.height = Height(plan.tree);
   plan.radius = Radius(plan.tree, plan.edges);
   plan.reason = absl::StrCat(

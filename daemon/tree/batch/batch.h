@@ -1,12 +1,9 @@
-// Many communicators planned together, and the trees over ranks that come of the plan.
-//
 // Many communicators planned together, as the rows and columns of a process grid are: who gets a
 // type II tree, where its root is and which switches serve, so that all of them share the switches'
 // entries and the links (spec: trees, 4, "one batch").
 //
-// A function of values like PlanTree: no I/O, no clock, no random numbers. Trees are planned on
-// switches alone, with the ranks counted at their leaf switches; client.h hangs the ranks of
-// the trees that somebody wants to see. Knows neither jobs nor leases nor who asks.
+// A function of values like PlanTree. Trees are planned on switches alone, with the ranks counted
+// at their leaf switches; HangBatchTree hangs the ranks of the trees that somebody wants to see.
 //
 // Objective, in this order: most communicators admitted; fewest entries; least packets on the most
 // loaded link between switches; least sum of squares of all links' packets, which spreads what is
@@ -80,6 +77,14 @@ struct BatchTree {
   std::vector<uint32_t> serving;  // positions, ascending; one entry each
   std::vector<uint32_t> packets;  // [position] that one reduction sends over `up`
   uint32_t extra_hops = 0;        // of the farthest member, more than from the nearest root
+
+  // visit(position, channel, packets) for every link that it sends over.
+  template <class Visit>
+  void ForEachLink(Visit visit) const {
+    for (uint32_t v = 1; v < packets.size(); ++v) {
+      if (packets[v] > 0) visit(v, physical.up[v], packets[v]);
+    }
+  }
 };
 
 struct CommunicatorResult {

@@ -6,8 +6,6 @@
 //                          what is spent and the least of the rest cannot beat the best plan known
 //
 // A serving set may be larger than the least one: it may be all that full switches leave.
-#include "daemon/tree/batch/exact.h"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -15,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "daemon/tree/batch/repair.h"
 #include "daemon/tree/batch/tree_builder.h"
 #include "daemon/tree/root_choice.h"
 
@@ -60,7 +60,7 @@ class OptionFinder {
       extra_hops_ = farthest[s] - shape.nearest_hops;
       if (!LookAt(SwitchIndex(s))) return false;
     }
-    std::sort(options.begin(), options.end(), [](const Option& a, const Option& b) {
+    absl::c_sort(options, [](const Option& a, const Option& b) {
       return std::make_tuple(a.farther, a.count, a.switches) <
              std::make_tuple(b.farther, b.count, b.switches);
     });
@@ -87,9 +87,8 @@ class OptionFinder {
     const auto hops = [&](SwitchIndex s) {
       return snapshot_.routes->distances().Between(s, root_);
     };
-    const auto farthest =
-        std::max_element(pending_.begin(), pending_.end(),
-                         [&](SwitchIndex a, SwitchIndex b) { return hops(a) < hops(b); });
+    const auto farthest = absl::c_max_element(
+        pending_, [&](SwitchIndex a, SwitchIndex b) { return hops(a) < hops(b); });
     const SwitchIndex at = *farthest;
     if (pending_.size() == 1 && at == root_) return LookAtSets();
     pending_.erase(farthest);
@@ -98,7 +97,7 @@ class OptionFinder {
     for (const Channel& channel : fabric_.switch_channels(at)) {
       const SwitchIndex next = fabric_.AsSwitch(channel.to);
       if (!LeadsOn(at, next, channel.index) || !small) continue;
-      if (std::find(tried.begin(), tried.end(), next) != tried.end()) continue;
+      if (absl::c_find(tried, next) != tried.end()) continue;
       tried.push_back(next);
       const std::vector<SwitchIndex> pending = pending_;
       const bool is_new = !met_[next.value()];
@@ -116,8 +115,7 @@ class OptionFinder {
   bool LeadsOn(SwitchIndex at, SwitchIndex next, ChannelIndex channel) const {
     if (snapshot_.routes->kind() != RouteKind::kShortestPath) {
       return at != root_ && channel == snapshot_.routes->NextChannel(at, fabric_.Vertex(root_)) &&
-             std::none_of(steps_.begin(), steps_.end(),
-                          [&](const Step& step) { return step.at == next; });
+             absl::c_none_of(steps_, [&](const Step& step) { return step.at == next; });
     }
     const SwitchDistances& distances = snapshot_.routes->distances();
     return distances.Between(next, root_) + 1 == distances.Between(at, root_);
@@ -195,7 +193,7 @@ class OptionFinder {
       return (a.switches & b.switches) == a.switches && (!a.farther || b.farther);
     };
     const auto dearer = [&](const Option& other) { return covers(other, option); };
-    if (std::any_of(options_->begin(), options_->end(), dearer) || !Works(tree)) return;
+    if (absl::c_any_of(*options_, dearer) || !Works(tree)) return;
     const auto gone = std::remove_if(options_->begin(), options_->end(),
                                      [&](const Option& other) { return covers(option, other); });
     options_->erase(gone, options_->end());
@@ -235,8 +233,8 @@ class AssignmentSearch {
   std::vector<const Option*> Run() {
     order_.resize(choices_.size());
     for (size_t i = 0; i < order_.size(); ++i) order_[i] = i;
-    std::stable_sort(order_.begin(), order_.end(),
-                     [&](size_t a, size_t b) { return choices_[a]->size() < choices_[b]->size(); });
+    absl::c_stable_sort(
+        order_, [&](size_t a, size_t b) { return choices_[a]->size() < choices_[b]->size(); });
     least_after_.assign(order_.size() + 1, 0);
     for (size_t i = order_.size(); i-- > 0;) {
       uint32_t least = UINT32_MAX;
@@ -300,8 +298,7 @@ class AssignmentSearch {
 std::vector<uint32_t> Plannable(const BatchShapes& shapes) {
   std::vector<uint32_t> plannable;
   for (uint32_t c = 0; c < shapes.shape_of.size(); ++c) {
-    if (shapes.shape_of[c] == BatchShapes::kNone || !shapes.trouble[c].empty()) continue;
-    plannable.push_back(c);
+    if (shapes.IsPlannable(c)) plannable.push_back(c);
   }
   return plannable;
 }
@@ -311,7 +308,7 @@ bool IsBest(const BatchShapes& shapes, const BatchState& state, RootReach reach)
   uint64_t least = 0;
   for (const uint32_t c : Plannable(shapes)) {
     if (!state.tree(c)) return false;
-    least += shapes.shapes[shapes.shape_of[c]].fewest;
+    least += shapes.of(c).fewest;
   }
   return state.entries() == least && (reach == RootReach::kAny || state.farther() == 0);
 }

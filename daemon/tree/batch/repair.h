@@ -1,57 +1,56 @@
-// Room for a communicator whose roots are full: those that are placed already move away, one for
-// another in a chain, until somebody finds a switch that is still free.
+// A planned batch made better: room for a communicator whose roots are full, and fewer entries.
+// Those that are placed already move away, one for another in a chain, until somebody finds a
+// switch that is still free; small batches are searched as a whole.
 #ifndef COPPICE_DAEMON_TREE_BATCH_REPAIR_H_
 #define COPPICE_DAEMON_TREE_BATCH_REPAIR_H_
 
 #include <cstdint>
-#include <optional>
-#include <vector>
 
+#include "daemon/fabric/snapshot.h"
+#include "daemon/tree/batch/batch.h"
 #include "daemon/tree/batch/state.h"
 #include "daemon/tree/batch/tree_builder.h"
 
 namespace coppice {
 
-class BatchRepair final {
- public:
-  // All must outlive this.
-  BatchRepair(const BatchShapes& shapes, RootReach reach, BatchState& state, BatchOffers& offers);
+// Admits as many more as it can: first over nearest roots alone, then over what `reach` allows,
+// then by giving up one communicator where two others fit in its place.
+void AdmitMore(const BatchShapes& shapes, RootReach reach, BatchState& state, BatchOffers& offers);
 
-  // Admits as many more as it can: first over nearest roots alone, then over what `reach` allows.
-  // Nobody who is placed ends up without a tree.
-  void AdmitMore();
+// Trees with fewer entries or nearer roots, also by moving others away, as long as all together
+// take fewer.
+void SaveEntries(const BatchShapes& shapes, RootReach reach, BatchState& state,
+                 BatchOffers& offers);
 
-  // Gives up one communicator where two others fit in its place.
-  void Trade();
+// The best plan of a small batch, proven by search: there a single wrong choice is a large part of
+// the whole, and chains of moves find only what one communicator after the other can reach.
+// Replaces the plan in `state` by one that admits more, or as many with fewer farther roots (where
+// `reach` counts them), or with fewer entries, if there is one; the most loaded link is not looked
+// at. Leaves `state` alone if the batch is not small: more than 12 communicators to plan, more than
+// 64 switches that can serve, or too many trees or assignments to look at.
+void SearchSmallBatch(const Snapshot& snapshot, const BatchShapes& shapes, RootReach reach,
+                      BatchState& state);
 
-  // Trees with fewer entries or nearer roots, also by moving others away, as long as all together
-  // take fewer.
-  void SaveEntries();
+// Unloads the most loaded links without taking more entries, or farther roots where these count:
+// until no single communicator that crosses a most loaded link can be moved so that the greatest
+// load falls, or fewer links carry it; or until `offers` is exhausted.
+void BalanceLinks(const BatchShapes& shapes, RootReach reach, BatchState& state,
+                  BatchOffers& offers);
 
- private:
-  bool Settle(uint32_t communicator, uint32_t depth);
-  bool MoveInto(uint32_t communicator, SwitchIndex root, uint32_t depth);
-  bool HoldAll(const BatchTree& tree, uint32_t depth, std::vector<SwitchIndex>& held);
-  bool FreeOne(SwitchIndex s, uint32_t depth);
-  bool PlaceDirectly(uint32_t communicator);
-  bool MaySave(uint32_t communicator);
-  bool SaveOn(uint32_t communicator);
-  void Block(SwitchIndex s);
-  void UnblockAll();
-  const BatchShape& ShapeOf(uint32_t communicator) const {
-    return shapes_.shapes[shapes_.shape_of[communicator]];
-  }
+// Spends entries that are left on the most loaded links: more switches of the trees that cross one
+// serve, so that fewer packets reach it. Until no tree over a most loaded link has such a switch,
+// or `most_entries` are spent. No link's load grows, and nobody's root or physical tree changes.
+void SpendEntriesOnLinks(uint32_t most_entries, BatchState& state);
 
-  const BatchShapes& shapes_;
-  const RootReach reach_;
-  BatchState& state_;
-  BatchOffers& offers_;
-  bool may_go_farther_ = false;
-  std::vector<uint32_t> open_degrees_;  // [switch] limit; 0 if nobody there could be moved
-  std::vector<SwitchIndex> blocked_;    // where open_degrees_ was set to 0
-  // [shape] BatchOffers::LeastAlone, 0 if no tree to a nearest root works; nullopt: not asked yet.
-  std::vector<std::optional<uint32_t>> least_alone_;
-};
+// One such entry; can be undone. False: nobody over the most loaded link has such a switch.
+bool SpendEntryOnLinks(BatchState& state);
+
+// Unloads them further: trees are planned anew for their links, over roots at every distance.
+// Nobody loses a tree, the batch takes at most `most_entries` in all (or what it takes already),
+// the greatest load does not grow, and roots do not go farther where `reach` counts that. Ends when
+// no tree over a most loaded link can leave it, or `offers` is exhausted.
+void UnloadLinks(const Snapshot& snapshot, const BatchShapes& shapes, RootReach reach,
+                 uint64_t most_entries, BatchState& state, BatchOffers& offers);
 
 }  // namespace coppice
 

@@ -24,6 +24,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "daemon/tree/batch/tree_builder.h"
 #include "daemon/tree/root_choice.h"
 
@@ -52,16 +53,16 @@ std::optional<BatchTree> PathSpreader::Build(const BatchShape& shape, SwitchInde
   row_ = distances.ClassRowTo(distances.classes().class_of(root));
   ++tree_;
   ++valuation_;
-  waiting_servers_ = static_cast<uint32_t>(
-      std::count_if(degrees.begin(), degrees.end(), [](uint32_t d) { return d > 0; }) - 1);
+  waiting_servers_ =
+      static_cast<uint32_t>(absl::c_count_if(degrees, [](uint32_t d) { return d > 0; }) - 1);
   Node& top = nodes_[root.value()];
   top.member = tree_;
   top.met = 0;
   members_.assign(1, root);
   std::vector<uint32_t> order(shape.leaves.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return shape.ranks_on[a] > shape.ranks_on[b]; });
+  absl::c_iota(order, 0U);
+  absl::c_stable_sort(
+      order, [&](uint32_t a, uint32_t b) { return shape.ranks_on[a] > shape.ranks_on[b]; });
   for (const uint32_t i : order) {
     if (!Insert(shape.leaves[i], shape.ranks_on[i])) return std::nullopt;
   }
@@ -124,11 +125,9 @@ uint64_t PathSpreader::PriceAt(uint32_t load) const {
 
 uint64_t PathSpreader::PriceOf(const BatchTree& tree) const {
   uint64_t price = 0;
-  for (size_t v = 1; v < tree.packets.size(); ++v) {
-    if (tree.packets[v] == 0) continue;
-    const uint32_t load = loads_.on(tree.physical.up[v]);
-    for (uint32_t i = 0; i < tree.packets[v]; ++i) price += PriceAt(load + i);
-  }
+  tree.ForEachLink([&](uint32_t, ChannelIndex up, uint32_t packets) {
+    for (uint32_t i = 0; i < packets; ++i) price += PriceAt(loads_.on(up) + i);
+  });
   return price;
 }
 
@@ -224,11 +223,9 @@ std::optional<BatchTree> PathSpreader::Lay(const BatchShape& shape) {
 //
 // About four trees a communicator and pass.
 
-// Hops to all ranks count what crosses links: of equally far leaf switches the one with most of the
-// ranks beside it spares the links of their part of the fabric most.
-
 namespace {
 
+constexpr int kWalks = 4;                    // towards a root, in search of a server
 constexpr size_t kNearRoots = 32;            // roots of a distance that take turns
 constexpr size_t kTurn = 7919;               // prime: visits all of any shorter list
 constexpr uint32_t kMaxRootsKept = 2 << 20;  // 48 MiB
@@ -245,7 +242,7 @@ RootCandidates::RootCandidates(const Snapshot& snapshot, const BatchShapes& shap
 absl::Span<const uint32_t> RootCandidates::Distances(uint32_t shape, uint32_t most_extra) {
   const std::vector<uint32_t>& all = RootsOf(shape).distances;
   const uint64_t most = uint64_t{shapes_.shapes[shape].nearest_hops} + most_extra;
-  const auto end = std::upper_bound(all.begin(), all.end(), most);
+  const auto end = absl::c_upper_bound(all, most);
   return absl::MakeConstSpan(all).first(static_cast<size_t>(end - all.begin()));
 }
 
@@ -261,16 +258,16 @@ absl::Span<const SwitchIndex> RootCandidates::PutForward(uint32_t shape, uint32_
   const std::vector<Root>& all = RootsOf(shape).all;
   near_.clear();
   forward_.clear();
-  auto r = std::lower_bound(all.begin(), all.end(), hops,
-                            [](const Root& root, uint32_t h) { return root.hops < h; });
+  auto r =
+      absl::c_lower_bound(all, hops, [](const Root& root, uint32_t h) { return root.hops < h; });
   for (; r != all.end() && r->hops == hops; ++r) {
     if (state_.degrees()[r->index.value()] == 0) continue;
     if (near_.size() >= kNearRoots && r->total_hops > near_[0].total_hops) break;
     near_.push_back(*r);
   }
   if (near_.empty()) return forward_;
-  const auto first = std::min_element(near_.begin(), near_.end(),
-                                      [&](const Root& a, const Root& b) { return IsBefore(a, b); });
+  const auto first =
+      absl::c_min_element(near_, [&](const Root& a, const Root& b) { return IsBefore(a, b); });
   std::swap(near_[0], *first);
   for (size_t i = 0; i < wanted && i < near_.size(); ++i) {
     if (i > 0) {
@@ -307,7 +304,7 @@ const RootCandidates::Roots& RootCandidates::RootsOf(uint32_t shape) {
     const uint64_t all_hops = total[twins.class_of(SwitchIndex(s))] - uint64_t{2} * own[s];
     roots.all.push_back({farthest[s], all_hops, SwitchIndex(s)});
   }
-  std::sort(roots.all.begin(), roots.all.end(), [](const Root& a, const Root& b) {
+  absl::c_sort(roots.all, [](const Root& a, const Root& b) {
     return std::tie(a.hops, a.total_hops, a.index) < std::tie(b.hops, b.total_hops, b.index);
   });
   for (const Root& root : roots.all) {
@@ -317,12 +314,6 @@ const RootCandidates::Roots& RootCandidates::RootsOf(uint32_t shape) {
   }
   return roots;
 }
-
-namespace {
-
-constexpr int kWalks = 4;  // towards a root, in search of a server
-
-}  // namespace
 
 // What one communicator could have instead of `old`, while it has nothing.
 struct TreeRerouter::Search {
@@ -363,7 +354,7 @@ bool TreeRerouter::Reroute(uint32_t communicator) {
   const uint32_t most = state_.loads().most();
   state_.Replace(communicator, std::nullopt);
   Search search{communicator,
-                shapes_.shapes[shapes_.shape_of[communicator]],
+                shapes_.of(communicator),
                 old,
                 most,
                 spreader_.PriceOf(old),
@@ -385,10 +376,7 @@ void TreeRerouter::Consider(std::optional<BatchTree> tree, uint32_t extra_hops,
   if (!tree || tree->serving.size() > search.old.serving.size()) return;
   const uint64_t price = spreader_.PriceOf(*tree);
   if (price >= search.price) return;
-  for (size_t v = 1; v < tree->packets.size(); ++v) {
-    if (tree->packets[v] == 0) continue;
-    if (state_.loads().on(tree->physical.up[v]) + tree->packets[v] > search.most) return;
-  }
+  if (PeakOf(*tree, state_.loads(), /*is_counted=*/false) > search.most) return;
   tree->extra_hops = extra_hops;
   search.price = price;
   search.best = std::move(tree);
@@ -398,12 +386,11 @@ void TreeRerouter::Consider(std::optional<BatchTree> tree, uint32_t extra_hops,
 void TreeRerouter::TryHotSender(Search& search) {
   const BatchTree& old = search.old;
   found_.clear();
-  for (size_t v = 1; v < old.packets.size(); ++v) {
-    if (old.packets[v] == 0) continue;
+  old.ForEachLink([&](uint32_t v, ChannelIndex up, uint32_t packets) {
     const SwitchIndex sender = old.physical.switches[v];
-    const uint32_t load = state_.loads().on(old.physical.up[v]) + old.packets[v];
+    const uint32_t load = state_.loads().on(up) + packets;
     if (load + 1 >= search.most && state_.degrees()[sender.value()] > 0) found_.push_back(sender);
-  }
+  });
   if (found_.empty()) return;
   const SwitchIndex sender = found_[Turn(found_.size())];
   const SwitchIndex root = old.physical.root();
@@ -448,7 +435,7 @@ size_t TreeRerouter::Turn(size_t of) {
 
 std::optional<BatchTree> TreeRerouter::Spread(uint32_t communicator, const BatchTree& like) {
   SetServers(like);
-  return Build(shapes_.shapes[shapes_.shape_of[communicator]], like.physical.root());
+  return Build(shapes_.of(communicator), like.physical.root());
 }
 
 std::optional<BatchTree> TreeRerouter::Build(const BatchShape& shape, SwitchIndex root) {
@@ -498,8 +485,7 @@ bool TreeRerouter::FindServers(const BatchShape& shape, SwitchIndex root, size_t
     }
     if (found_.empty()) return false;
     const SwitchIndex best =
-        *std::min_element(found_.begin(), found_.end(),
-                          [&](SwitchIndex a, SwitchIndex b) { return key(a) < key(b); });
+        *absl::c_min_element(found_, [&](SwitchIndex a, SwitchIndex b) { return key(a) < key(b); });
     servers_[best.value()] = degrees[best.value()];
   }
   return true;

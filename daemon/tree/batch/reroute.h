@@ -1,6 +1,3 @@
-// A planned batch evened out as a whole, and the paths that one of its trees takes over the least
-// loaded links.
-//
 // Evens out a planned batch as a whole, while balance.cc takes one link after another: each tree in
 // turn is planned anew where links cost the more the nearer they are to the most loaded one.
 #ifndef COPPICE_DAEMON_TREE_BATCH_REROUTE_H_
@@ -21,9 +18,7 @@
 namespace coppice {
 
 // The physical tree of one communicator when it is known who serves: path by path over the least
-// loaded links, to whichever server has room. Costs entries nothing and unloads links.
-
-// Not thread-safe: reuses its arrays from one tree to the next.
+// loaded links, to whichever server has room. Not thread-safe: reuses its arrays.
 class PathSpreader final {
  public:
   // `loads` is read whenever a tree is built, without that tree's own packets.
@@ -78,8 +73,7 @@ class PathSpreader final {
 };
 
 // Which roots are worth a try for a communicator: those of one distance, the ones nearest to all of
-// its ranks first, and by turns, so that trying again and again tries others. Builds no trees.
-
+// its ranks first, and by turns, so that trying again and again tries others.
 class RootCandidates final {
  public:
   // All of them must outlive this; `state` is read whenever roots are put forward.

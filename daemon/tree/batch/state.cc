@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
@@ -17,13 +17,11 @@
 
 namespace coppice {
 
-// One pass over the members with an array of counters over switches: no search or hash per member,
-// one hash per communicator.
-
 namespace {
 
 constexpr uint32_t kNoSwitch = UINT32_MAX;
 
+// One pass over the members with an array of counters over switches.
 class ShapeFinder {
  public:
   ShapeFinder(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity)
@@ -36,7 +34,7 @@ class ShapeFinder {
     for (const SwitchCapacity& c : capacity) {
       if (c.entries_free > 0) degrees_.push_back(c.degree_limit);
     }
-    std::sort(degrees_.begin(), degrees_.end(), std::greater<>());
+    absl::c_sort(degrees_, std::greater<>());
   }
 
   absl::Status Add(size_t number, const BatchCommunicator& communicator) {
@@ -91,7 +89,7 @@ class ShapeFinder {
                           Describe(fabric_, fabric_.Vertex(leaf)),
                           " are in different subnetworks: no cable joins them");
     }
-    std::sort(leaves_.begin(), leaves_.end());
+    absl::c_sort(leaves_);
     return "";
   }
 
@@ -99,17 +97,13 @@ class ShapeFinder {
     std::vector<uint32_t> ranks_on;
     ranks_on.reserve(leaves_.size());
     for (const SwitchIndex leaf : leaves_) ranks_on.push_back(count_[leaf.value()]);
-    const size_t hash = absl::HashOf(leaves_, ranks_on);
-    for (const uint32_t known : by_hash_[hash]) {
-      const BatchShape& shape = shapes_.shapes[known];
-      if (shape.leaves == leaves_ && shape.ranks_on == ranks_on) return known;
-    }
     const auto number = static_cast<uint32_t>(shapes_.shapes.size());
-    by_hash_[hash].push_back(number);
+    const auto [known, is_new] = known_.try_emplace({leaves_, ranks_on}, number);
+    if (!is_new) return known->second;
     BatchShape& shape = shapes_.shapes.emplace_back();
     shape.leaves = leaves_;
+    shape.ranks = absl::c_accumulate(ranks_on, 0U);
     shape.ranks_on = std::move(ranks_on);
-    for (const uint32_t ranks : shape.ranks_on) shape.ranks += ranks;
     shape.fewest = Fewest(shape.ranks);
     FindNearest(shape);
     return number;
@@ -127,7 +121,7 @@ class ShapeFinder {
 
   void FindNearest(BatchShape& shape) const {
     const std::vector<uint8_t> farthest = FarthestHops(snapshot_, shape.leaves);
-    const uint8_t least = *std::min_element(farthest.begin(), farthest.end());
+    const uint8_t least = *absl::c_min_element(farthest);
     if (least == SwitchDistances::kUnreachable) return;
     shape.nearest_hops = least;
     for (uint32_t s = 0; s < farthest.size(); ++s) {
@@ -141,7 +135,7 @@ class ShapeFinder {
   std::vector<uint32_t> count_;      // [switch] ranks of the communicator at hand
   std::vector<SwitchIndex> leaves_;  // where count_ is not 0
   std::vector<uint32_t> degrees_;    // of all switches with a free entry, largest first
-  absl::flat_hash_map<size_t, std::vector<uint32_t>> by_hash_;
+  absl::flat_hash_map<std::pair<std::vector<SwitchIndex>, std::vector<uint32_t>>, uint32_t> known_;
   BatchShapes shapes_;
 };
 
@@ -178,8 +172,7 @@ uint32_t LeastMostPackets(const BatchShapes& shapes, absl::Span<const uint32_t> 
     if (s == BatchShapes::kNone) continue;
     for (const uint32_t ranks : shapes.shapes[s].ranks_on) leaves.push_back({ranks, i});
   }
-  std::stable_sort(leaves.begin(), leaves.end(),
-                   [](const Leaf& a, const Leaf& b) { return a.ranks > b.ranks; });
+  absl::c_stable_sort(leaves, [](const Leaf& a, const Leaf& b) { return a.ranks > b.ranks; });
   for (const Leaf& leaf : leaves) {
     if (spare[leaf.position] > 0) {
       --spare[leaf.position];
@@ -200,7 +193,6 @@ LinkLoads::LinkLoads(const Snapshot& snapshot, uint32_t packets_at_full_load)
     if (!fabric.IsSwitch(link.a) || !fabric.IsSwitch(link.b)) continue;
     const double u = std::clamp<double>(snapshot.utilisation(ChannelIndex(c)), 0, 1);
     measured_[c] = static_cast<uint32_t>(std::lround(u * packets_at_full_load));
-    squares_ += uint64_t{measured_[c]} * measured_[c];
   }
   loads_ = measured_;
 }
@@ -209,8 +201,6 @@ void LinkLoads::Move(ChannelIndex c, uint32_t to) {
   uint32_t& load = loads_[c.value()];
   if (to >= channels_at_.size()) channels_at_.resize(size_t{to} + 1, 0);
   if (IsUsed(c.value())) --channels_at_[load];
-  squares_ += uint64_t{to} * to;
-  squares_ -= uint64_t{load} * load;
   load = to;
   if (IsUsed(c.value())) {
     ++channels_at_[to];
@@ -219,26 +209,14 @@ void LinkLoads::Move(ChannelIndex c, uint32_t to) {
   while (most_ > 0 && channels_at_[most_] == 0) --most_;
 }
 
-void LinkLoads::Add(const BatchTree& tree) {
+void LinkLoads::Count(const BatchTree& tree, int times) {
   const SwitchTree& physical = tree.physical;
-  for (size_t v = 1; v < physical.switches.size(); ++v) {
-    if (tree.packets[v] == 0) continue;
-    Move(physical.up[v], on(physical.up[v]) + tree.packets[v]);
-    through_[physical.switches[v].value()] += tree.packets[v];
-    through_[physical.switches[static_cast<size_t>(physical.parents[v])].value()] +=
-        tree.packets[v];
-  }
-}
-
-void LinkLoads::Remove(const BatchTree& tree) {
-  const SwitchTree& physical = tree.physical;
-  for (size_t v = 1; v < physical.switches.size(); ++v) {
-    if (tree.packets[v] == 0) continue;
-    Move(physical.up[v], on(physical.up[v]) - tree.packets[v]);
-    through_[physical.switches[v].value()] -= tree.packets[v];
-    through_[physical.switches[static_cast<size_t>(physical.parents[v])].value()] -=
-        tree.packets[v];
-  }
+  tree.ForEachLink([&](uint32_t v, ChannelIndex up, uint32_t packets) {
+    const int64_t more = int64_t{times} * packets;
+    Move(up, static_cast<uint32_t>(on(up) + more));
+    through_[physical.switches[v].value()] += more;
+    through_[physical.switches[static_cast<size_t>(physical.parents[v])].value()] += more;
+  });
 }
 
 ChannelIndex LinkLoads::MostLoaded() const {
@@ -247,6 +225,14 @@ ChannelIndex LinkLoads::MostLoaded() const {
     if (loads_[c] == most_ && IsUsed(c)) return ChannelIndex(c);
   }
   return kNoChannel;
+}
+
+uint32_t PeakOf(const BatchTree& tree, const LinkLoads& loads, bool is_counted) {
+  uint32_t peak = 0;
+  tree.ForEachLink([&](uint32_t, ChannelIndex up, uint32_t packets) {
+    peak = std::max(peak, loads.on(up) + (is_counted ? 0 : packets));
+  });
+  return peak;
 }
 
 BatchState::BatchState(const Snapshot& snapshot, absl::Span<const SwitchCapacity> capacity,
@@ -267,32 +253,33 @@ void BatchState::Take(SwitchIndex s, int32_t entries) {
   degrees_[s.value()] = free > 0 ? limits_[s.value()] : 0;
 }
 
+void BatchState::Count(uint32_t communicator, const BatchTree& tree, int times) {
+  placed_ += times;
+  farther_ += tree.extra_hops > 0 ? times : 0;
+  entries_ += times * static_cast<int64_t>(tree.serving.size());
+  for (const uint32_t v : tree.serving) {
+    const SwitchIndex s = tree.physical.switches[v];
+    Take(s, times);
+    std::vector<uint32_t>& served = served_[s.value()];
+    if (times > 0) {
+      served.push_back(communicator);
+    } else {
+      served.erase(absl::c_find(served, communicator));
+    }
+  }
+}
+
 std::optional<BatchTree> BatchState::Exchange(uint32_t communicator,
                                               std::optional<BatchTree> tree) {
   std::optional<BatchTree>& mine = trees_[communicator];
   if (mine) {
     loads_.Remove(*mine);
-    --placed_;
-    farther_ -= mine->extra_hops > 0 ? 1 : 0;
-    entries_ -= mine->serving.size();
-    for (const uint32_t v : mine->serving) {
-      const SwitchIndex s = mine->physical.switches[v];
-      Take(s, -1);
-      std::vector<uint32_t>& served = served_[s.value()];
-      served.erase(std::find(served.begin(), served.end(), communicator));
-    }
+    Count(communicator, *mine, -1);
   }
   std::swap(mine, tree);
   if (mine) {
     loads_.Add(*mine);
-    ++placed_;
-    farther_ += mine->extra_hops > 0 ? 1 : 0;
-    entries_ += mine->serving.size();
-    for (const uint32_t v : mine->serving) {
-      const SwitchIndex s = mine->physical.switches[v];
-      Take(s, 1);
-      served_[s.value()].push_back(communicator);
-    }
+    Count(communicator, *mine, 1);
   }
   return tree;
 }
@@ -307,6 +294,15 @@ void BatchState::RevertTo(size_t mark) {
     journal_.pop_back();
     Exchange(change.communicator, std::move(change.before));
   }
+}
+
+BatchTotals BatchState::Totals() const {
+  return {.admitted = placed_,
+          .failures = static_cast<uint32_t>(size()) - placed_,
+          .entries = entries_,
+          .farther_roots = farther_,
+          .most_packets = loads_.most(),
+          .most_loaded = loads_.MostLoaded()};
 }
 
 }  // namespace coppice

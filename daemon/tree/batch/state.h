@@ -18,9 +18,7 @@
 namespace coppice {
 
 // Where a batch's communicators are, as far as planning on switches can tell them apart: equally
-// many ranks on the same leaf switches are one shape. Of the 256 columns of a grid on leaf switches
-// of 16 ports, 16 each share one, and distances and roots are found once for them.
-
+// many ranks on the same leaf switches are one shape, whose distances and roots are found once.
 struct BatchShape {
   std::vector<SwitchIndex> leaves;  // ascending
   std::vector<uint32_t> ranks_on;   // [position in leaves] at least 1
@@ -37,6 +35,12 @@ struct BatchShapes {
   std::vector<BatchShape> shapes;
   std::vector<uint32_t> shape_of;    // [communicator] kNone: it has one rank, or cannot be planned
   std::vector<std::string> trouble;  // [communicator] why it cannot be planned; empty: it can
+
+  const BatchShape& of(uint32_t communicator) const { return shapes[shape_of[communicator]]; }
+  // It can be planned, and has more than one rank.
+  bool IsPlannable(uint32_t communicator) const {
+    return shape_of[communicator] != kNone && trouble[communicator].empty();
+  }
 };
 
 // INVALID_ARGUMENT as PlanBatch. O(members + shapes * (classes of leaf switches * classes)).
@@ -51,12 +55,8 @@ absl::StatusOr<BatchShapes> FindBatchShapes(const Snapshot& snapshot,
 uint32_t LeastMostPackets(const BatchShapes& shapes, absl::Span<const uint32_t> communicators,
                           uint64_t entries);
 
-// What the batch has promised so far: packets on every channel between switches, and free entries.
-// Keeps the greatest load at hand while trees come and go. Decides nothing.
-//
-// Measured load alone makes no channel a loaded one of the batch: where none of its packets go, it
-// has nothing to unload.
-
+// The packets that the batch has promised to every channel between switches. Measured load alone
+// makes no channel a loaded one: where none of the batch's packets go, it has nothing to unload.
 class LinkLoads final {
  public:
   // Starts with the measured load, `packets_at_full_load` for utilisation 1.
@@ -66,19 +66,18 @@ class LinkLoads final {
   // Packets that enter and leave a switch over trees added and not removed since.
   uint64_t through(SwitchIndex s) const { return through_[s.value()]; }
 
-  void Add(const BatchTree& tree);
-  void Remove(const BatchTree& tree);
+  void Add(const BatchTree& tree) { Count(tree, 1); }
+  void Remove(const BatchTree& tree) { Count(tree, -1); }
 
   // Greatest load of a channel that carries packets of trees, measured load included, and how many
   // such channels have it; 0 without any. O(1), but for removals that lower it.
   uint32_t most() const { return most_; }
   uint32_t carriers_of_most() const { return channels_at_[most_]; }
-  // Sum of the squares of all loads.
-  uint64_t squares() const { return squares_; }
   // The lowest of those channels; kNoChannel if most() is 0.
   ChannelIndex MostLoaded() const;
 
  private:
+  void Count(const BatchTree& tree, int times);
   void Move(ChannelIndex c, uint32_t to);
   bool IsUsed(uint32_t c) const { return loads_[c] > measured_[c]; }
 
@@ -87,8 +86,10 @@ class LinkLoads final {
   std::vector<uint64_t> through_;      // [switch]
   std::vector<uint32_t> channels_at_;  // [load] channels that trees use
   uint32_t most_ = 0;
-  uint64_t squares_ = 0;
 };
+
+// The greatest load of the links that the tree sends over; `is_counted`: it has its own packets.
+uint32_t PeakOf(const BatchTree& tree, const LinkLoads& loads, bool is_counted);
 
 class BatchState final {
  public:
@@ -119,6 +120,7 @@ class BatchState final {
   uint32_t placed() const { return placed_; }
   uint32_t farther() const { return farther_; }  // placed with extra hops
   uint64_t entries() const { return entries_; }
+  BatchTotals Totals() const;
 
   std::vector<std::optional<BatchTree>> TakeTrees() { return std::move(trees_); }
 
@@ -129,6 +131,7 @@ class BatchState final {
   };
 
   void Take(SwitchIndex s, int32_t entries);
+  void Count(uint32_t communicator, const BatchTree& tree, int times);
   std::optional<BatchTree> Exchange(uint32_t communicator, std::optional<BatchTree> tree);
 
   std::vector<int32_t> free_;

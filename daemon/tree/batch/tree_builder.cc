@@ -21,6 +21,7 @@
 #include <set>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "daemon/tree/root_choice.h"
 #include "daemon/tree/type2_candidate.h"
 
@@ -131,7 +132,7 @@ void BatchTreeBuilder::AssignWays(const BatchShape& shape, SwitchIndex root) {
   for (const Channel& channel : fabric_.switch_channels(root)) {
     const SwitchIndex next = fabric_.AsSwitch(channel.to);
     if (next == root || degrees_[next.value()] < 2) continue;
-    if (std::find(ways_.begin(), ways_.end(), next) == ways_.end()) ways_.push_back(next);
+    if (absl::c_find(ways_, next) == ways_.end()) ways_.push_back(next);
   }
   std::vector<uint64_t> ranks(ways_.size(), 0);
   size_t current = 0;
@@ -257,7 +258,6 @@ void BatchTreeBuilder::Prefer(const SwitchTree& tree) {
 
 bool BatchTreeBuilder::ChooseServers(absl::Span<const uint32_t> degrees, BatchTree& tree) {
   const SwitchTree& physical = tree.physical;
-  in_the_way_.clear();
   tree_degrees_.clear();
   for (const SwitchIndex s : physical.switches) tree_degrees_.push_back(degrees[s.value()]);
   if (tree_degrees_[0] >= ranks_) {
@@ -268,10 +268,7 @@ bool BatchTreeBuilder::ChooseServers(absl::Span<const uint32_t> degrees, BatchTr
   Prefer(physical);
   ReductionChoice choice =
       ChooseServing({physical.parents, physical.ranks_on, tree_degrees_, preference_});
-  if (!choice.feasible) {
-    for (const uint32_t v : choice.in_the_way) in_the_way_.push_back(physical.switches[v]);
-    return false;
-  }
+  if (!choice.feasible) return false;
   tree.serving = std::move(choice.serving);
   CountPackets(degrees, tree);
   return true;
@@ -307,8 +304,7 @@ constexpr uint32_t kTreesBetweenReports = 256;
 // Fewer entries, then fewer packets on the busiest link of the tree.
 bool IsLighter(const BatchTree& a, const BatchTree& b) {
   const auto key = [](const BatchTree& tree) {
-    return std::make_pair(tree.serving.size(),
-                          *std::max_element(tree.packets.begin(), tree.packets.end()));
+    return std::make_pair(tree.serving.size(), *absl::c_max_element(tree.packets));
   };
   return key(a) < key(b);
 }
@@ -332,9 +328,7 @@ BatchOffers::BatchOffers(const Snapshot& snapshot, const BatchState& state,
 
 void BatchOffers::SortByPromise(std::vector<Root>& roots, size_t wanted) const {
   const absl::Span<const uint32_t> degrees = state_.degrees();
-  roots.erase(std::remove_if(roots.begin(), roots.end(),
-                             [&](const Root& r) { return degrees[r.index.value()] == 0; }),
-              roots.end());
+  std::erase_if(roots, [&](const Root& r) { return degrees[r.index.value()] == 0; });
   const auto key = [&](const Root& r) {
     return std::make_tuple(r.hops, r.lacks_servers, state_.loads().through(r.index),
                            -state_.free_entries()[r.index.value()], r.index);
@@ -360,13 +354,11 @@ BatchOffer BatchOffers::Price(BatchTree tree) const {
   const LinkLoads& loads = state_.loads();
   BatchOffer offer;
   offer.most_packets = loads.most();
-  for (size_t v = 1; v < tree.packets.size(); ++v) {
-    const uint64_t packets = tree.packets[v];
-    if (packets == 0) continue;
-    const uint32_t load = loads.on(tree.physical.up[v]);
-    offer.most_packets = std::max(offer.most_packets, load + tree.packets[v]);
-    offer.added_squares += packets * (2 * uint64_t{load} + packets);
-  }
+  tree.ForEachLink([&](uint32_t, ChannelIndex up, uint64_t packets) {
+    const uint64_t load = loads.on(up);
+    offer.most_packets = std::max(offer.most_packets, static_cast<uint32_t>(load + packets));
+    offer.added_squares += packets * (2 * load + packets);
+  });
   offer.tree = std::move(tree);
   return offer;
 }

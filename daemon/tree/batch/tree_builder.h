@@ -1,7 +1,6 @@
-// The tree of one communicator in a batch, and the best one that it can have right now.
-//
-// One candidate of one shape: the physical tree to a root over switches, and the fewest of its
-// switches that must serve, given the entries that are left.
+// One communicator's trees in a batch: a candidate (the physical tree to a root over switches, and
+// the fewest of its switches that must serve, given the entries that are left), and the best one
+// that it can have right now.
 #ifndef COPPICE_DAEMON_TREE_BATCH_TREE_BUILDER_H_
 #define COPPICE_DAEMON_TREE_BATCH_TREE_BUILDER_H_
 
@@ -39,12 +38,11 @@ class BatchTreeBuilder final {
   bool BuildPhysical(const BatchShape& shape, SwitchIndex root, Steering steering,
                      absl::Span<const uint32_t> degrees, BatchTree& tree);
   // Chooses who serves in the tree that was built last and counts packets. False: not with
-  // `degrees`; in_the_way() then names the switches that had to forward.
+  // `degrees`.
   bool ChooseServers(absl::Span<const uint32_t> degrees, BatchTree& tree);
 
   // Whether the last physical tree could have been another one.
   bool had_choice() const { return had_choice_; }
-  const std::vector<SwitchIndex>& in_the_way() const { return in_the_way_; }
 
  private:
   struct Step {
@@ -81,25 +79,23 @@ class BatchTreeBuilder final {
   std::vector<std::vector<SwitchIndex>> levels_;  // [hops to the root]
   std::vector<Step> steps_;                       // children before parents
   std::vector<uint32_t> tree_degrees_, preference_;
-  std::vector<SwitchIndex> in_the_way_;
 };
 
 // packets[v] of a tree whose physical tree and serving switches are known: what a vertex sends up
 // if each serving one takes as many as it may, lowest first.
 void CountPackets(absl::Span<const uint32_t> degrees, BatchTree& tree);
 
-// The best tree that one communicator can have right now: candidates are made lazily, from the
-// roots through which least is promised, and compared by what they do to the batch.
-
 // A tree and its price to the batch: the objective of batch.h for one communicator.
 struct BatchOffer {
   BatchTree tree;
   uint32_t most_packets = 0;   // on the most loaded channel of all, this tree included
-  uint64_t added_squares = 0;  // to LinkLoads::squares()
+  uint64_t added_squares = 0;  // to the sum of the squares of all links' packets
 
   bool BeatenBy(const BatchOffer& other) const;
 };
 
+// The best tree that one communicator can have right now: candidates are made lazily, from the
+// roots through which least is promised, and compared by what they do to the batch.
 class BatchOffers final {
  public:
   // `snapshot` and `state` must outlive this. `most_candidates` bounds the trees counted before

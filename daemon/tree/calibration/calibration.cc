@@ -31,11 +31,6 @@ namespace {
 // are named. What stays open then, no latency of a whole tree can tell. What to fix instead is a
 // basis of the real rows' columns (a matroid, so the greedy choice in order of preference is best).
 
-// INVALID_ARGUMENT, if `samples` leave directions of `unknowns` open at `profile` (see
-// UndeterminedDirections); else OK. `samples` must not be empty.
-absl::Status CheckDetermined(const CostProfile& profile, absl::Span<const LatencySample> samples,
-                             const Unknowns& unknowns, ResidualScale scale, double tolerance);
-
 // Kinds of samples that may be missing, most easily measured first. A set of them is a mask.
 enum Variation : uint32_t { kWidths, kMembers, kSizes, kReduce, kBcast, kOtherType, kVariations };
 
@@ -53,21 +48,11 @@ constexpr size_t kPreference[] = {kNicConstants + kForward,
                                   kNicConstants + kSend,
                                   kSwitchConstants + kSend};
 
-std::string Describe(uint32_t variation, TreeType type) {
-  switch (variation) {
-    case kWidths:
-      return "a second width";
-    case kMembers:
-      return "a second number of members";
-    case kSizes:
-      return "a second size";
-    case kReduce:
-      return "reduce or allreduce";
-    case kBcast:
-      return "bcast";
-    default:
-      return type == TreeType::kTypeI ? "type II trees" : "type I trees";
-  }
+absl::string_view Describe(uint32_t variation, TreeType type) {
+  constexpr absl::string_view kVariationNames[] = {"a second width", "a second number of members",
+                                                   "a second size", "reduce or allreduce", "bcast"};
+  if (variation < std::size(kVariationNames)) return kVariationNames[variation];
+  return type == TreeType::kTypeI ? "type II trees" : "type I trees";
 }
 
 // Some different samples, spread over all, that stand for what could be measured beside them.
@@ -158,7 +143,7 @@ class Advice {
         left = open;
       }
     }
-    std::vector<std::string> wanted;
+    std::vector<absl::string_view> wanted;
     for (uint32_t v = 0; v < kVariations; ++v) {
       if ((best >> v & 1) != 0) wanted.push_back(Describe(v, samples_.front().type));
     }
@@ -247,6 +232,8 @@ class Advice {
   Eigen::MatrixXd open_;
 };
 
+// INVALID_ARGUMENT, if `samples` leave directions of `unknowns` open at `profile` (see
+// UndeterminedDirections); else OK. `samples` must not be empty.
 absl::Status CheckDetermined(const CostProfile& profile, absl::Span<const LatencySample> samples,
                              const Unknowns& unknowns, ResidualScale scale, double tolerance) {
   return Advice(profile, samples, unknowns, scale, tolerance).Check();
@@ -474,15 +461,8 @@ class Fit {
 }  // namespace
 
 absl::string_view ToString(ConstantState state) {
-  switch (state) {
-    case ConstantState::kFitted:
-      return "fitted";
-    case ConstantState::kFixed:
-      return "fixed";
-    case ConstantState::kHeldAtZero:
-      return "held at zero";
-  }
-  return "";
+  constexpr absl::string_view kStateNames[] = {"fitted", "fixed", "held at zero"};
+  return kStateNames[static_cast<size_t>(state)];
 }
 
 absl::StatusOr<Calibration> FitProfile(absl::Span<const LatencySample> samples,

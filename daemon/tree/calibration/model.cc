@@ -13,7 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/closed_form.h"
-#include "daemon/tree/pipelining.h"
+#include "daemon/tree/tree_metrics.h"
 
 namespace coppice {
 namespace {
@@ -122,8 +122,7 @@ PortBounds PortBoundsOf(const CostProfile& profile, const LatencySample& sample)
   const NodeCost& node = sample.type == TreeType::kTypeI ? profile.nic : profile.switch_;
   const Pipeline pipeline = PipelineOf(profile, PayloadOf(sample.operation, sample.bytes));
   const Payload& packet = pipeline.packet;
-  const double match =
-      node.match_us + static_cast<double>(packet.reduced_bytes) * node.reduce_us_per_byte;
+  const double match = node.MatchUs(packet.reduced_bytes);
   const double up_us = WireUs(profile, packet.up_bytes, profile.port_gbps);
   const double down_us = WireUs(profile, packet.down_bytes, profile.port_gbps);
   return {.up = up_us > match,

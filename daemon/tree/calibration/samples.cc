@@ -170,39 +170,29 @@ absl::StatusOr<LatencySample> ReadSample(const Header& header,
   return sample;
 }
 
-// Reads line after line; what it knows is the header, once there is one.
-class SampleReader {
- public:
-  absl::Status Read(absl::string_view line, uint32_t number) {
-    line = absl::StripAsciiWhitespace(line);
-    if (line.empty() || line.front() == '#') return absl::OkStatus();
-    for (const char c : line) {
-      if (c != '\t' && absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
-        return absl::InvalidArgumentError(
-            "a control character; is it the text file that you meant?");
-      }
+// `header` is what there is before the first sample.
+absl::Status ReadLine(absl::string_view line, uint32_t number, std::optional<Header>& header,
+                      std::vector<LatencySample>& samples) {
+  line = absl::StripAsciiWhitespace(line);
+  if (line.empty() || line.front() == '#') return absl::OkStatus();
+  for (const char c : line) {
+    if (c != '\t' && absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
+      return absl::InvalidArgumentError("a control character; is it the text file that you meant?");
     }
-    ASSIGN_OR_RETURN(const std::vector<std::string> fields, SplitFields(line));
-    if (!header_) {
-      ASSIGN_OR_RETURN(header_, ReadHeader(fields));
-      return absl::OkStatus();
-    }
-    if (samples_.size() == kMaxSamples) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("more than ", kMaxSamples, " samples; give medians of many runs"));
-    }
-    ASSIGN_OR_RETURN(LatencySample sample, ReadSample(*header_, fields));
-    sample.line = number;
-    samples_.push_back(sample);
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> fields, SplitFields(line));
+  if (!header) {
+    ASSIGN_OR_RETURN(header, ReadHeader(fields));
     return absl::OkStatus();
   }
-
-  std::vector<LatencySample> Take() { return std::move(samples_); }
-
- private:
-  std::optional<Header> header_;
-  std::vector<LatencySample> samples_;
-};
+  if (samples.size() == kMaxSamples) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("more than ", kMaxSamples, " samples; give medians of many runs"));
+  }
+  ASSIGN_OR_RETURN(samples.emplace_back(), ReadSample(*header, fields));
+  samples.back().line = number;
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -234,13 +224,13 @@ absl::StatusOr<std::vector<LatencySample>> ParseLatencySamples(absl::string_view
                                                    " bytes; is it the file that you meant?"));
   }
   absl::ConsumePrefix(&text, "\xef\xbb\xbf");
-  SampleReader reader;
+  std::optional<Header> header;
+  std::vector<LatencySample> samples;
   uint32_t number = 0;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-    const absl::Status status = reader.Read(line, ++number);
+    const absl::Status status = ReadLine(line, ++number, header, samples);
     if (!status.ok()) return Annotate(status, absl::StrCat(origin, ", line ", number));
   }
-  std::vector<LatencySample> samples = reader.Take();
   if (!samples.empty()) return samples;
   return absl::InvalidArgumentError(absl::StrCat(origin, ": no samples; write the header ",
                                                  absl::StrJoin(kColumns, ","),

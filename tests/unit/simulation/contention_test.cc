@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/tree/packet_metrics.h"
+#include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/type1.h"
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"

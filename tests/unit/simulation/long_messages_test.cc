@@ -12,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/tree/contended_metrics.h"
-#include "daemon/tree/packet_metrics.h"
 #include "daemon/tree/planner.h"
 #include "daemon/tree/type1.h"
 #include "gtest/gtest.h"

@@ -260,8 +260,7 @@ TEST(BatchTest, TimesOfABatchKnowLinksQueues) {
   ASSERT_TRUE(tree.ok()) << tree.status();
   const absl::Status check = CheckPlan(*snapshot, profile, *tree, request, capacity);
   EXPECT_TRUE(check.ok()) << check;
-  const Prediction alone =
-      EvaluateMix(profile, tree->tree, tree->edges, request.operation, request.sizes);
+  const Prediction alone = EvaluateMix(profile, tree->tree, tree->edges, request);
   EXPECT_GT(tree->predicted.total_us, alone.total_us * 1.1);
 }
 

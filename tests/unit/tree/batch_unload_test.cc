@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/tree/batch/balance.h"
 #include "daemon/tree/batch/baseline.h"
 #include "daemon/tree/batch/batch.h"
 #include "daemon/tree/batch/grid.h"
+#include "daemon/tree/batch/repair.h"
 #include "daemon/tree/batch/reroute.h"
 #include "gtest/gtest.h"
 #include "tests/support/batch_check.h"

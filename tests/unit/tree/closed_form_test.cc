@@ -6,7 +6,6 @@
 #include <cmath>
 #include <vector>
 
-#include "daemon/tree/pipelining.h"
 #include "daemon/tree/tree_metrics.h"
 #include "gtest/gtest.h"
 
@@ -34,7 +33,7 @@ TEST(ClosedForm, BestWidthIs41AndItsIntervalIs24To69) {
   EXPECT_EQ(widths.max, 69U);
   // Both directions cost the same here: twice the tolerance gives the same interval.
   const SizeShare size = {.bytes = 0, .weight = 1};
-  const LevelCost both = BothWays(Paper(), TreeType::kTypeI, Operation::kBarrier, {&size, 1});
+  const LevelCost both = BothWays(Paper(), TreeType::kTypeI, {Operation::kBarrier, {size}});
   const WidthInterval same = WidthsWithin(both, 512, 0.2, 511);
   EXPECT_EQ(same.best, 41U);
   EXPECT_EQ(same.min, 24U);
@@ -63,7 +62,7 @@ TEST(ClosedForm, WidthsFallAsSizesGrow) {
   WidthInterval last = {.min = 1000, .best = 1000, .max = 1000};
   for (uint64_t bytes = 8; bytes <= 1 << 22; bytes *= 2) {
     const SizeShare size = {.bytes = bytes, .weight = 1};
-    const LevelCost both = BothWays(Paper(), TreeType::kTypeI, Operation::kAllreduce, {&size, 1});
+    const LevelCost both = BothWays(Paper(), TreeType::kTypeI, {Operation::kAllreduce, {size}});
     const WidthInterval widths = WidthsWithin(both, 512, 0.2, 511);
     EXPECT_LE(widths.min, last.min) << bytes;
     EXPECT_LE(widths.best, last.best) << bytes;

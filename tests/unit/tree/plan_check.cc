@@ -55,9 +55,8 @@ absl::Status CheckTypeII(const Snapshot& snapshot, const TreePlan& plan, const T
 absl::Status CheckFigures(const Snapshot& snapshot, const CostProfile& profile,
                           const TreePlan& plan, const TreeRequest& request) {
   ASSIGN_OR_RETURN(const std::vector<EdgeCost> edges, EdgeCosts(snapshot, profile, plan.tree));
-  Prediction predicted = EvaluateMix(profile, plan.tree, edges, request.operation, request.sizes);
-  RETURN_IF_ERROR(AddContention(snapshot, profile, plan.tree, edges, request.operation,
-                                request.sizes, predicted));
+  Prediction predicted = EvaluateMix(profile, plan.tree, edges, request);
+  RETURN_IF_ERROR(AddContention(snapshot, profile, plan.tree, edges, request, predicted));
   const double total = predicted.total_us;
   if (std::abs(total - plan.predicted.total_us) > 1e-9 * (1 + total)) {
     return absl::InternalError(

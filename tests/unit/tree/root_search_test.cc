@@ -67,11 +67,8 @@ RootOutcome TryRoot(const RootCase& c, const Snapshot& predicting, const MemberP
                   candidate.members, candidate.degrees, choice.serving);
     const absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(predicting, c.profile, tree);
     EXPECT_TRUE(edges.ok()) << edges.status();
-    Prediction predicted =
-        EvaluateMix(c.profile, tree, *edges, c.request.operation, c.request.sizes);
-    EXPECT_TRUE(AddContention(predicting, c.profile, tree, *edges, c.request.operation,
-                              c.request.sizes, predicted)
-                    .ok());
+    Prediction predicted = EvaluateMix(c.profile, tree, *edges, c.request);
+    EXPECT_TRUE(AddContention(predicting, c.profile, tree, *edges, c.request, predicted).ok());
     outcome.us = std::min(outcome.us, predicted.total_us);
   }
   return outcome;

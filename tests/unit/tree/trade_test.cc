@@ -13,7 +13,7 @@
 
 #include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/link_use.h"
-#include "daemon/tree/type1_choice.h"
+#include "daemon/tree/type1.h"
 #include "daemon/tree/type2_candidate.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -126,7 +126,7 @@ Case RandomCase(std::mt19937_64& random) {
 double BusiestUs(const Case& c, const AggregationTree& tree, const PhysicalTree* physical) {
   const Fabric& fabric = *c.snapshot.fabric;
   std::map<uint32_t, double> bytes;
-  const MessageBytes message = BytesOfMessages(c.profile, c.request.operation, c.request.sizes);
+  const MessageBytes message = BytesOfMessages(c.profile, c.request);
   for (uint32_t node = 0; node < tree.node_count(); ++node) {
     if (tree.parents[node] < 0) continue;
     const VertexIndex child = tree.vertices[node], parent = tree.vertices[tree.parents[node]];
@@ -170,11 +170,8 @@ class Exhaustive {
     const Snapshot predicting = ForPrediction(c_.snapshot, c_.profile);
     const auto edges = EdgeCosts(predicting, c_.profile, tree);
     ASSERT_TRUE(edges.ok());
-    Prediction predicted =
-        EvaluateMix(c_.profile, tree, *edges, c_.request.operation, c_.request.sizes);
-    EXPECT_TRUE(AddContention(predicting, c_.profile, tree, *edges, c_.request.operation,
-                              c_.request.sizes, predicted)
-                    .ok());
+    Prediction predicted = EvaluateMix(c_.profile, tree, *edges, c_.request);
+    EXPECT_TRUE(AddContention(predicting, c_.profile, tree, *edges, c_.request, predicted).ok());
     front_.Offer(
         {predicted.total_us, tree.serving_switch_count(), BusiestUs(c_, tree, physical), 0}, 0);
   }
@@ -188,7 +185,7 @@ class Exhaustive {
       request.builder = builder;
       const auto best =
           ChooseType1(ForPrediction(c_.snapshot, c_.profile), c_.profile, request, places_);
-      if (best.ok()) Offer(best->tree, nullptr);
+      if (best.ok()) Offer(best->best->tree, nullptr);
     }
   }
 
@@ -316,8 +313,9 @@ TEST(Trade, ChainsComeNearTheExhaustiveFront) {
     bounds.all_sets = false;
     const Snapshot predicting = ForPrediction(c.snapshot, c.profile);
     const absl::StatusOr<Trade> trade =
-        FindTrade(c.snapshot, predicting, c.profile, c.capacity, c.request,
-                  *FindMemberPlaces(c.snapshot, c.request.members), *plan, bounds);
+        FindTrade({c.snapshot, predicting, c.profile, c.capacity, c.request,
+                   *FindMemberPlaces(c.snapshot, c.request.members)},
+                  *plan, bounds);
     ASSERT_TRUE(trade.ok());
     for (const Tradeoff& exact : plan->tradeoffs) {
       double us = 1e9, link = 1e9, least_us = 1e9, least_link = 1e9;

@@ -186,7 +186,7 @@ TEST(TreeMetrics, MixIsTheWeightedMean) {
     return Evaluate(profile, tree, edges, PayloadOf(Operation::kAllreduce, bytes)).total_us;
   };
   const auto mix = [&](std::vector<SizeShare> sizes) {
-    return EvaluateMix(profile, tree, edges, Operation::kAllreduce, sizes).total_us;
+    return EvaluateMix(profile, tree, edges, {Operation::kAllreduce, sizes}).total_us;
   };
   EXPECT_DOUBLE_EQ(mix({{8, 5}}), one(8));
   EXPECT_NEAR(mix({{8, 3}, {4096, 1}}), 0.75 * one(8) + 0.25 * one(4096), 1e-9);

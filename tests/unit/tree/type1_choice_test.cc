@@ -14,7 +14,6 @@
 #include "daemon/tree/planner.h"
 #include "daemon/tree/type1.h"
 #include "daemon/tree/type1_bound.h"
-#include "daemon/tree/type1_count.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fabrics.h"
@@ -140,17 +139,15 @@ double TimeOf(const Snapshot& snapshot, const CostProfile& profile, const TreeRe
               const AggregationTree& tree) {
   const auto edges = EdgeCosts(snapshot, profile, tree);
   EXPECT_TRUE(edges.ok()) << edges.status();
-  return EvaluateMix(profile, tree, *edges, request.operation, request.sizes).total_us;
+  return EvaluateMix(profile, tree, *edges, request).total_us;
 }
 
 double ContendedTimeOf(const Snapshot& snapshot, const CostProfile& profile,
                        const TreeRequest& request, const AggregationTree& tree) {
   const auto edges = EdgeCosts(snapshot, profile, tree);
   EXPECT_TRUE(edges.ok()) << edges.status();
-  Prediction predicted = EvaluateMix(profile, tree, *edges, request.operation, request.sizes);
-  EXPECT_TRUE(
-      AddContention(snapshot, profile, tree, *edges, request.operation, request.sizes, predicted)
-          .ok());
+  Prediction predicted = EvaluateMix(profile, tree, *edges, request);
+  EXPECT_TRUE(AddContention(snapshot, profile, tree, *edges, request, predicted).ok());
   return predicted.total_us;
 }
 

@@ -8,14 +8,12 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/planner.h"
-#include "daemon/tree/postal_schedule.h"
 #include "daemon/tree/tree_metrics.h"
 #include "daemon/tree/type1.h"
 #include "gmock/gmock.h"
@@ -59,35 +57,7 @@ double TimeOf(const Snapshot& snapshot, const CostProfile& profile, const TreeRe
               const AggregationTree& tree) {
   const auto edges = EdgeCosts(snapshot, profile, tree);
   EXPECT_TRUE(edges.ok()) << edges.status();
-  return EvaluateMix(profile, tree, *edges, request.operation, request.sizes).total_us;
-}
-
-TEST(PostalSlots, AreTakenAsFromAHeap) {
-  std::mt19937_64 random(TestSeed() + 20);
-  for (int round = 0; round < 200; ++round) {
-    // Whole numbers, so that many slots begin at one time.
-    const std::vector<double> later = {static_cast<double>(1 + random() % 4),
-                                       static_cast<double>(1 + random() % 6),
-                                       static_cast<double>(1 + random() % 9)};
-    using Entry = std::pair<double, uint32_t>;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap;
-    PostalSlots<3> slots;
-    slots.Push(0, 0, 0);
-    heap.emplace(0, 0);
-    PostalSlot slot;
-    for (int taken = 0; slots.Take(slot); ++taken) {
-      ASSERT_FALSE(heap.empty());
-      ASSERT_EQ(Entry(slot.us, slot.unit), heap.top()) << "round " << round;
-      heap.pop();
-      for (size_t queue = 0; queue < later.size() && taken < 100; ++queue) {
-        if (random() % 2 == 0) continue;
-        const auto unit = static_cast<uint32_t>(random() % 1000);
-        slots.Push(queue, slot.us + later[queue], unit);
-        heap.emplace(slot.us + later[queue], unit);
-      }
-    }
-    EXPECT_TRUE(heap.empty());
-  }
+  return EvaluateMix(profile, tree, *edges, request).total_us;
 }
 
 // Least time in which `ranks` are reached: Bar-Noy and Kipnis 1992 with lag and gap 1, each node
@@ -237,9 +207,7 @@ class Exhaustive {
         return;
       }
     }
-    least_us_ =
-        std::min(least_us_,
-                 EvaluateMix(profile_, tree_, edges_, request_.operation, request_.sizes).total_us);
+    least_us_ = std::min(least_us_, EvaluateMix(profile_, tree_, edges_, request_).total_us);
   }
 
   const CostProfile& profile_;
