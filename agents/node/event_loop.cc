@@ -126,9 +126,7 @@ void EventLoop::RunUntil(const std::function<bool()>& is_done, Duration most) {
   Cancel(limit);
 }
 
-LoopTurns::~LoopTurns() {
-  if (is_timed_) loop_->Cancel(next_turn_);
-}
+LoopTurns::~LoopTurns() { loop_->Cancel(next_turn_); }
 
 void LoopTurns::Add(std::function<bool()> step) {
   works_.push_back(std::move(step));

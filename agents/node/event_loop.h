@@ -35,7 +35,7 @@ class EventLoop final {
   void Change(int fd, uint32_t events);
   void Forget(int fd);
 
-  // Once, after `wait`.
+  // Once, after `wait`. To cancel what has run, or Timer(), does nothing.
   Timer After(Duration wait, std::function<void()> work);
   void Cancel(const Timer& timer) { timers_.erase(timer); }
 
@@ -72,9 +72,8 @@ class EventLoop final {
 //
 //   | steps, at most kStepsOfTurn |     pause     | steps |     pause     | ...
 //
-// Works take their steps by turns: one step of each, and again.
-
-// Belongs to the loop, which outlives it. What is not done when it goes is dropped.
+// Works take their steps by turns: one step of each, and again. Belongs to the loop, which outlives
+// it. What is not done when it goes is dropped.
 class LoopTurns final {
  public:
   // A step is a look at one process, some 50 us: a turn takes a fifth of the loop's time.
@@ -96,7 +95,7 @@ class LoopTurns final {
   size_t steps_left_ = kStepsOfTurn;
   bool is_stepping_ = false;
   bool is_timed_ = false;
-  EventLoop::Timer next_turn_;  // if is_timed_
+  EventLoop::Timer next_turn_;
 };
 
 }  // namespace coppice

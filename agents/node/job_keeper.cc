@@ -3,8 +3,10 @@
 #include <spdlog/spdlog.h>
 
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "proto/status_conversion.h"
 
@@ -44,6 +46,12 @@ Milliseconds LeaseOf(const v1::KeepAliveResponse& response) {
   return Milliseconds(response.lease().seconds() * 1000 + response.lease().nanos() / 1'000'000);
 }
 
+template <class Value>
+void KeepEachOnce(std::vector<Value>& values) {
+  absl::c_sort(values);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
 }  // namespace
 
 JobKeeper::JobKeeper(EventLoop* loop, DaemonLink* link, HoldFile file,
@@ -59,29 +67,20 @@ JobKeeper::JobKeeper(EventLoop* loop, DaemonLink* link, HoldFile file,
 JobKeeper::~JobKeeper() {
   for (auto& [id, kept] : jobs_) Stop(kept);
   for (auto& [number, check] : checks_) check->Abandon();
-  if (is_looking_) loop_->Cancel(look_);
+  loop_->Cancel(look_);
   if (is_save_due_) (void)Save();
 }
 
 void JobKeeper::Stop(Kept& kept) {
-  if (kept.is_timed) loop_->Cancel(kept.timer);
-  kept.is_timed = false;
+  loop_->Cancel(kept.timer);
   if (kept.call != nullptr) kept.call->Abandon();
   kept.call.reset();
 }
 
 void JobKeeper::Add(const HeldJob& job, Milliseconds first_renewal) {
   const uint64_t seed = std::hash<std::string>()(job.id) ^ std::hash<std::string>()(BootId());
-  Kept kept{job,
-            false,
-            false,
-            {},
-            nullptr,
-            Milliseconds(0),
-            {kFirstRenewalPause, kLongestRenewalPause, seed},
-            {}};
-  Kept& placed = jobs_.emplace(job.id, std::move(kept)).first->second;
-  Schedule(placed, first_renewal);
+  Kept kept{.job = job, .pause = {kFirstRenewalPause, kLongestRenewalPause, seed}};
+  Schedule(jobs_.emplace(job.id, std::move(kept)).first->second, first_renewal);
 }
 
 HoldShares JobKeeper::SharesBeside(const std::string& id, const std::string& user) const {
@@ -157,11 +156,8 @@ void JobKeeper::Keep(HeldJob job, Milliseconds lease, const Done& done) {
   const std::string id = job.id;
   const auto found = jobs_.find(id);
   if (found != jobs_.end()) {
-    auto& processes = job.processes;
-    const auto& held = found->second.job.processes;
-    processes.insert(processes.end(), held.begin(), held.end());
-    std::sort(processes.begin(), processes.end());
-    processes.erase(std::unique(processes.begin(), processes.end()), processes.end());
+    absl::c_copy(found->second.job.processes, std::back_inserter(job.processes));
+    KeepEachOnce(job.processes);
   }
   const HoldShares others = SharesBeside(id, job.user);
   absl::Status admitted = AdmitProcesses(job, others);
@@ -203,14 +199,12 @@ std::shared_ptr<ForwardedCall> JobKeeper::Ask(const char* method, const std::str
 }
 
 void JobKeeper::Schedule(Kept& kept, Milliseconds wait) {
-  if (kept.is_timed) loop_->Cancel(kept.timer);
-  kept.is_timed = true;
+  loop_->Cancel(kept.timer);
   kept.timer = loop_->After(wait, [this, id = kept.job.id] { Act(id); });
 }
 
 void JobKeeper::Act(const std::string& id) {
   Kept& kept = jobs_.at(id);
-  kept.is_timed = false;
   if (kept.call != nullptr) return;  // its answer comes first
   link_->Hurry();
   if (kept.is_ending) {
@@ -370,12 +364,6 @@ absl::StatusOr<ProcessIdentity> FindOwnProcess(const LocalCaller& caller, int64_
 absl::Status NotHeld(const HeldJob& job, const absl::Status& why) {
   const auto code = absl::IsNotFound(why) ? absl::StatusCode::kInvalidArgument : why.code();
   return absl::Status(code, absl::StrCat("job ", job.id, ": ", why.message()));
-}
-
-template <class Value>
-void KeepEachOnce(std::vector<Value>& values) {
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
 }
 
 }  // namespace

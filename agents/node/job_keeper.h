@@ -62,8 +62,7 @@ class JobKeeper final {
   struct Kept {
     HeldJob job;
     bool is_ending = false;
-    bool is_timed = false;
-    EventLoop::Timer timer;  // of the next renewal or try to end it, if is_timed
+    EventLoop::Timer timer;  // of the next renewal or try to end it
     std::shared_ptr<ForwardedCall> call;
     std::chrono::milliseconds lease{0};  // as last answered; 0: not yet
     RetryPause pause;

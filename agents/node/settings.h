@@ -34,6 +34,15 @@ struct Settings {
   std::string log_level = "info";
 };
 
+// A setting of one text.
+struct TextSetting {
+  absl::string_view key;  // in the file; empty: by its flag alone
+  const char* flag;
+  const char* help;
+  std::string* value;
+};
+std::vector<TextSetting> TextSettings(Settings& settings);
+
 // TOML over `settings`. INVALID_ARGUMENT, as "ORIGIN:LINE: what": it is malformed, or a key is
 // unknown or of the wrong kind.
 absl::Status ReadSettings(absl::string_view text, const std::string& origin, Settings& settings);

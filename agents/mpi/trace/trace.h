@@ -38,7 +38,11 @@ class Recording final {
   }
   explicit operator bool() const { return ranks_ != nullptr; }
 
-  const CommunicatorRanks& ranks() const { return *ranks_; }
+  // As this process sees the communicator.
+  int rank() const { return ranks_->rank; }
+  int size() const { return ranks_->local.size(); }
+  int peer_count() const { return ranks_->peers().size(); }
+  bool is_inter() const { return ranks_->is_inter; }
   // Messages to ranks of the local group, and to those that a send names: the same, but on
   // intercommunicators. Processes of other worlds and MPI_PROC_NULL receive nothing.
   MessageSink& local() { return local_; }

@@ -56,12 +56,22 @@ struct CommunicatorTree {
   uint64_t id = 0;                         // 0: there is no tree
   uint32_t revision = 0;
   TreeShape shape;
-  TreeMemory memory;
-  std::vector<int32_t> message;  // room for what is told of a tree
+  TreeBuffers pieces;  // one for each message of a reduction that is on its way here
+  TreeBuffers packed;  // one: a broadcast whose type is more than plain bytes
+  // What the members are told of a tree, in two broadcasts: the second one if there is a tree.
+  struct Told {
+    uint64_t id = 0;  // 0: none
+    uint32_t revision = 0;
+    int32_t wasted_ms = 0;
+    int32_t tags = -1;
+    bool is_kept = false, is_pending = false;
+  } told;
+  std::vector<int32_t> parents;  // of each rank; there is room before anybody is told
   bool is_change_told = false;
   int untold = 0;  // collectives since the root could last say something
 
   bool IsRoot() const { return shape.parent < 0; }
+  bool IsMember(int rank) const { return rank >= 0 && rank < tags.members.size(); }
   // The root's: whether there is something to say.
   bool IsChanged() const;
 

@@ -10,7 +10,6 @@
 #include "agents/mpi/tree/communicator_trees.h"
 #include "agents/mpi/tree/elements.h"
 #include "agents/mpi/tree/pipeline.h"
-#include "agents/mpi/tree/tree_counts.h"
 #include "agents/mpi/tree/tree_memory.h"
 
 namespace coppice::mpi {
@@ -36,7 +35,7 @@ bool Native() {
 bool Run(MPI_Comm comm, CommunicatorTree* tree, Reach reach, Flow* flow, TreeCount what,
          int* error) {
   flow->word = reach == Reach::kAll && tree->IsRoot() && tree->IsChanged();
-  Pipeline pipeline(tree->tags, tree->shape, tree->memory, *flow);
+  Pipeline pipeline(tree->tags, tree->shape, tree->pieces, *flow);
   {
     const RequestErrors returned(Session::Get().has_threads());
     *error = pipeline.Run();
@@ -48,7 +47,10 @@ bool Run(MPI_Comm comm, CommunicatorTree* tree, Reach reach, Flow* flow, TreeCou
     ++tree->untold;
   }
   CountTree(what);
-  if (pipeline.is_memory_lost()) tree->memory.Leak();
+  if (pipeline.is_memory_lost()) {
+    tree->pieces.Leak();
+    tree->packed.Leak();
+  }
   if (*error != MPI_SUCCESS) {
     tree->tags.is_spoilt = true;
     PMPI_Comm_call_errhandler(comm, *error);
@@ -59,12 +61,6 @@ bool Run(MPI_Comm comm, CommunicatorTree* tree, Reach reach, Flow* flow, TreeCou
 void GoDown(const TreeShape& shape, Flow* flow) {
   flow->down_from = shape.parent;
   flow->down_to = shape.children;
-}
-
-bool IsMember(int rank, MPI_Comm comm) {
-  int size = 0;
-  PMPI_Comm_size(comm, &size);
-  return rank >= 0 && rank < size;
 }
 
 // From the root of the call to the tree's root, unless they are one, and down from both: the call's
@@ -91,7 +87,7 @@ class BcastBytes final {
       : buffer_(buffer),
         count_(count),
         layout_(layout),
-        packed_(tree.memory.packed()),
+        packed_(tree.packed[0]),
         rank_(tree.shape.rank),
         tags_(tree.tags) {}
 
@@ -151,7 +147,7 @@ CommunicatorTree* TreeForReduction(coppice_operation operation, int count, MPI_D
   if (tree == nullptr) return nullptr;
   if (reduction == Reduction::kRankOrder && !tree->shape.is_ordered) return nullptr;
   const size_t piece_bytes = Pipeline::PieceBytes(tree->tags, flow->layout, count);
-  if (!tree->memory.ReservePieces(comm, piece_bytes)) return nullptr;
+  if (!tree->pieces.Reserve(comm, piece_bytes)) return nullptr;
   flow->count = count;
   flow->goes_up = true;
   flow->op = op;
@@ -169,21 +165,16 @@ constexpr int kMaxTogether = 1;
 constexpr int kMaxTogether = 0;
 #endif
 
-bool HasRank(MPI_Comm comm, int rank) {
-  int own = 0;
-  return PMPI_Comm_rank(comm, &own) == MPI_SUCCESS && own == rank;
-}
-
-// Whether it takes `count` elements there for a broadcast.
-bool MayBroadcast(const void* buffer, int count, const TypeLayout& layout) {
-  return buffer != MPI_IN_PLACE && IsBuffer(buffer, count, layout);
+// Whether it takes `count` elements there, where there is a result.
+bool AreBuffers(const void* send, const void* receive, int count, const TypeLayout& layout) {
+  return receive != MPI_IN_PLACE && (send == MPI_IN_PLACE || IsBuffer(send, count, layout)) &&
+         IsBuffer(receive, count, layout);
 }
 
 // Whether it takes them for a reduction to all.
 bool MayAllreduce(const void* send, const void* receive, int count, const TypeLayout& layout) {
-  if (send == receive && send != MPI_BOTTOM && count > kMaxTogether) return false;
-  return receive != MPI_IN_PLACE && (send == MPI_IN_PLACE || IsBuffer(send, count, layout)) &&
-         IsBuffer(receive, count, layout);
+  return !(send == receive && send != MPI_BOTTOM && count > kMaxTogether) &&
+         AreBuffers(send, receive, count, layout);
 }
 
 // The same to one rank. `receive` means something there only, and MPI_IN_PLACE is allowed there
@@ -195,10 +186,8 @@ bool MayReduce(const void* send, const void* receive, int count, const TypeLayou
   const bool is_usual = layout.is_named && send != receive && send != MPI_IN_PLACE &&
                         receive != MPI_IN_PLACE && send != nullptr && receive != nullptr;
   if (is_usual) return true;
-  if (!HasRank(comm, root)) return send != MPI_IN_PLACE && IsBuffer(send, count, layout);
-  if (send == receive && send != MPI_BOTTOM) return false;
-  return receive != MPI_IN_PLACE && (send == MPI_IN_PLACE || IsBuffer(send, count, layout)) &&
-         IsBuffer(receive, count, layout);
+  if (RankIn(comm) != root) return send != MPI_IN_PLACE && IsBuffer(send, count, layout);
+  return !(send == receive && send != MPI_BOTTOM) && AreBuffers(send, receive, count, layout);
 }
 
 void SayCounts() {
@@ -242,17 +231,16 @@ bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm co
   if (count < 0 || !LayoutOf(type, &layout)) return Native();
   const MPI_Count bytes = count * layout.size;
   if (bytes == 0 || bytes > INT_MAX) return Native();
-  if (!MayBroadcast(buffer, count, layout)) {
+  if (buffer == MPI_IN_PLACE || !IsBuffer(buffer, count, layout)) {
     SpoilTreesOf(comm);
     return Native();
   }
   CommunicatorTree* const tree =
       TreeOf(comm, COPPICE_OPERATION_BCAST, static_cast<uint64_t>(bytes));
-  if (tree == nullptr || !IsMember(root, comm)) return Native();
+  if (tree == nullptr || !tree->IsMember(root)) return Native();
   // What members ask each other depends on the bytes alone, which are the same at all of them.
-  const bool has_room = bytes > kMaxPacked
-                            ? AllSay(comm, layout.IsPlainBytes())
-                            : tree->memory.ReservePacked(comm, static_cast<size_t>(bytes));
+  const bool has_room = bytes > kMaxPacked ? AllSay(comm, layout.IsPlainBytes())
+                                           : tree->packed.Reserve(comm, static_cast<size_t>(bytes));
   if (!has_room) return Native();
   const bool is_sender = tree->shape.rank == root;
   BcastBytes data(buffer, count, layout, *tree);
@@ -284,7 +272,7 @@ bool TreeReduce(const void* send, void* receive, int count, MPI_Datatype type, M
   };
   CommunicatorTree* const tree =
       TreeForReduction(COPPICE_OPERATION_REDUCE, count, type, op, comm, may, &flow);
-  if (tree == nullptr || !IsMember(root, comm)) return Native();
+  if (tree == nullptr || !tree->IsMember(root)) return Native();
   const TreeShape& shape = tree->shape;
   flow.input = send == MPI_IN_PLACE ? receive : send;
   flow.has_result = shape.rank == root;
