@@ -67,8 +67,7 @@ class EventLoop final {
 };
 
 // Long work on the loop in short steps: so many in one turn, then a pause for whatever else there
-// is, so that nobody waits longer for the agent because somebody gave it thousands of things to
-// look at.
+// is.
 //
 //   | steps, at most kStepsOfTurn |     pause     | steps |     pause     | ...
 //

@@ -13,21 +13,6 @@
 namespace coppice {
 namespace {
 
-// What the daemon answered to Jobs.KeepAlive of a job, which asks whether it is the user's to
-// change and still lives. FAILED_PRECONDITION: it does not. Else the call's error; UNAVAILABLE: no
-// answer.
-absl::StatusOr<v1::KeepAliveResponse> RenewedJob(const std::string& job, const grpc::Status& status,
-                                                 const std::string& message) {
-  v1::KeepAliveResponse response;
-  if (message.empty() || !response.ParseFromString(message)) {
-    const absl::Status failed = FromGrpcStatus(status);
-    return failed.ok() ? absl::UnavailableError("the daemon gave no answer; call again") : failed;
-  }
-  if (response.state() == v1::JOB_STATE_ACTIVE) return response;
-  return absl::FailedPreconditionError(
-      absl::StrCat("job ", job, ": it is over, or never was; register another"));
-}
-
 using Milliseconds = std::chrono::milliseconds;
 
 constexpr char kKeepAlive[] = "/coppice.v1.Jobs/KeepAlive";
@@ -50,6 +35,22 @@ template <class Value>
 void KeepEachOnce(std::vector<Value>& values) {
   absl::c_sort(values);
   values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+absl::StatusOr<ProcessIdentity> FindOwnProcess(const LocalCaller& caller, int64_t pid) {
+  absl::StatusOr<ProcessIdentity> process = FindProcess(pid);
+  // The kernel itself said whose the caller is.
+  if (!process.ok() || caller.uid == 0 || pid == caller.process) return process;
+  const absl::StatusOr<uid_t> owner = OwnerOfProcess(pid);
+  if (!owner.ok()) return owner.status();
+  if (*owner == caller.uid) return process;
+  return absl::InvalidArgumentError(
+      absl::StrCat("process ", pid, " is another user's; name your own"));
+}
+
+absl::Status NotHeld(const HeldJob& job, const absl::Status& why) {
+  const auto code = absl::IsNotFound(why) ? absl::StatusCode::kInvalidArgument : why.code();
+  return absl::Status(code, absl::StrCat("job ", job.id, ": ", why.message()));
 }
 
 }  // namespace
@@ -142,10 +143,17 @@ void JobKeeper::Hold(const LocalCaller& caller, const v1::HoldJobRequest& reques
 void JobKeeper::OnChecked(const LocalCaller& caller, const v1::HoldJobRequest& request,
                           const grpc::Status& status, const std::string& message,
                           const Done& done) {
-  const absl::StatusOr<v1::KeepAliveResponse> renewed =
-      RenewedJob(request.job_id(), status, message);
-  if (!renewed.ok()) return done(renewed.status());
-  const auto on_found = [this, lease = LeaseOf(*renewed), done](absl::StatusOr<HeldJob> job) {
+  v1::KeepAliveResponse renewed;
+  if (message.empty() || !renewed.ParseFromString(message)) {
+    const absl::Status failed = FromGrpcStatus(status);
+    return done(failed.ok() ? absl::UnavailableError("the daemon gave no answer; call again")
+                            : failed);
+  }
+  if (renewed.state() != v1::JOB_STATE_ACTIVE) {
+    return done(absl::FailedPreconditionError(
+        absl::StrCat("job ", request.job_id(), ": it is over, or never was; register another")));
+  }
+  const auto on_found = [this, lease = LeaseOf(renewed), done](absl::StatusOr<HeldJob> job) {
     if (!job.ok()) return done(job.status());
     Keep(*std::move(job), lease, done);
   };
@@ -236,11 +244,10 @@ bool JobKeeper::IsForGood(Kept& kept, const grpc::Status& status) {
   return now - *kept.denied_since > std::max(kept.lease, kShortestDenial);
 }
 
+// The call of a job that is let go is abandoned: it is there.
 void JobKeeper::OnRenewed(const std::string& id, const grpc::Status& status,
                           const std::string& message) {
-  const auto found = jobs_.find(id);
-  if (found == jobs_.end()) return;
-  Kept& kept = found->second;
+  Kept& kept = jobs_.at(id);
   kept.call.reset();
   if (kept.is_ending) return Schedule(kept, Milliseconds(0));
   v1::KeepAliveResponse response;
@@ -262,9 +269,7 @@ void JobKeeper::OnRenewed(const std::string& id, const grpc::Status& status,
 }
 
 void JobKeeper::OnEnded(const std::string& id, const grpc::Status& status) {
-  const auto found = jobs_.find(id);
-  if (found == jobs_.end()) return;
-  Kept& kept = found->second;
+  Kept& kept = jobs_.at(id);
   kept.call.reset();
   if (!kept.is_ending) return Schedule(kept, Milliseconds(0));  // held again meanwhile
   if (!status.ok() && !IsForGood(kept, status)) return Schedule(kept, kept.pause.Next());
@@ -308,7 +313,6 @@ void JobKeeper::OnLooked(const std::set<ProcessIdentity>& gone) {
 
 void JobKeeper::LetGo(const std::string& id) {
   const auto found = jobs_.find(id);
-  if (found == jobs_.end()) return;
   Stop(found->second);
   jobs_.erase(found);
   SaveSoon();
@@ -347,26 +351,6 @@ absl::Status JobKeeper::Save() const {
   for (const auto& [id, kept] : jobs_) jobs.push_back(kept.job);
   return file_.Save(jobs);
 }
-
-namespace {
-
-absl::StatusOr<ProcessIdentity> FindOwnProcess(const LocalCaller& caller, int64_t pid) {
-  absl::StatusOr<ProcessIdentity> process = FindProcess(pid);
-  // The kernel itself said whose the caller is.
-  if (!process.ok() || caller.uid == 0 || pid == caller.process) return process;
-  const absl::StatusOr<uid_t> owner = OwnerOfProcess(pid);
-  if (!owner.ok()) return owner.status();
-  if (*owner == caller.uid) return process;
-  return absl::InvalidArgumentError(
-      absl::StrCat("process ", pid, " is another user's; name your own"));
-}
-
-absl::Status NotHeld(const HeldJob& job, const absl::Status& why) {
-  const auto code = absl::IsNotFound(why) ? absl::StatusCode::kInvalidArgument : why.code();
-  return absl::Status(code, absl::StrCat("job ", job.id, ": ", why.message()));
-}
-
-}  // namespace
 
 void FindGone(std::vector<ProcessIdentity> processes,
               std::function<void(const std::set<ProcessIdentity>& gone)> done, LoopTurns& turns,

@@ -1,6 +1,3 @@
-// Jobs that are kept for local processes: when leases are renewed, and whether the processes still
-// live.
-//
 // The jobs that the agent keeps alive: their leases are renewed for as long as one of the job's
 // processes on this node lives, whatever becomes of connections, of the agent, or of the daemon.
 //

@@ -7,12 +7,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "proto/status_conversion.h"
 
@@ -72,9 +71,7 @@ constexpr absl::string_view kMethods[] = {
 
 // "/coppice.v1.Trees/CreateTree". What users may do and what everybody may read; nothing that
 // administers the daemon. Of a stream of requests (KeepAlive) it passes one.
-bool IsPassedOn(absl::string_view method) {
-  return std::find(std::begin(kMethods), std::end(kMethods), method) != std::end(kMethods);
-}
+bool IsPassedOn(absl::string_view method) { return absl::c_linear_search(kMethods, method); }
 
 constexpr size_t kReadBytes = 64 << 10;
 // Streams pause above this much unwritten output, and requests are not read.
@@ -89,10 +86,14 @@ constexpr size_t kKeptOutput = size_t{1} << 20;
 constexpr char kGetAgent[] = "/coppice.v1.Local/GetAgent";
 constexpr char kHoldJob[] = "/coppice.v1.Local/HoldJob";
 
-grpc::Status NotPassedOn(const std::string& method) {
-  return {
-      grpc::StatusCode::UNIMPLEMENTED,
-      absl::StrCat("method ", method, ": the agent does not pass it on; ask the daemon itself")};
+v1::LocalReply EndOf(uint64_t id, const grpc::Status& status) {
+  v1::LocalReply reply;
+  reply.set_call(id);
+  v1::LocalEnd& end = *reply.mutable_end();
+  end.set_code(static_cast<uint32_t>(status.error_code()));
+  end.set_message(status.error_message());
+  end.set_details(status.error_details());
+  return reply;
 }
 
 }  // namespace
@@ -188,10 +189,12 @@ void LocalConnection::Take(const v1::LocalRequest& request) {
   } else if (open != calls_.end()) {
     Refuse(absl::StrCat("call ", request.call(), " is still open"));
   } else if (request.method() == kGetAgent) {
-    Reply(request.call(), parts_->describe());
+    Reply(request.call(), parts_->describe().SerializeAsString());
     End(request.call(), grpc::Status::OK);
   } else if (request.method() != kHoldJob && !IsPassedOn(request.method())) {
-    End(request.call(), NotPassedOn(request.method()));
+    End(request.call(), {grpc::StatusCode::UNIMPLEMENTED,
+                         absl::StrCat("method ", request.method(),
+                                      ": the agent does not pass it on; ask the daemon itself")});
   } else if (calls_.size() >= kMaxCalls) {
     End(request.call(),
         {grpc::StatusCode::RESOURCE_EXHAUSTED,
@@ -246,18 +249,13 @@ void LocalConnection::Hold(const v1::LocalRequest& request) {
     return End(request.call(), {grpc::StatusCode::INVALID_ARGUMENT, "not a HoldJobRequest"});
   }
   Open(request);
-  parts_->keeper->Hold(caller_, hold,
-                       Answer(request.call(), std::make_shared<v1::HoldJobResponse>()));
-}
-
-std::function<void(const absl::Status&)> LocalConnection::Answer(
-    uint64_t id, std::shared_ptr<const google::protobuf::MessageLite> message) {
-  return [this, id, message = std::move(message),
-          alive = std::weak_ptr<bool>(alive_)](const absl::Status& status) {
+  const auto done = [this, id = request.call(),
+                     alive = std::weak_ptr<bool>(alive_)](const absl::Status& status) {
     if (alive.expired() || !Over(id)) return;
-    if (status.ok()) Reply(id, *message);
+    if (status.ok()) Reply(id, v1::HoldJobResponse().SerializeAsString());
     End(id, ToGrpcStatus(status));
   };
+  parts_->keeper->Hold(caller_, hold, done);
 }
 
 void LocalConnection::Drop(const OpenCall& call) {
@@ -273,10 +271,7 @@ void LocalConnection::OnMessage(uint64_t id, const std::string& message) {
     return End(id, {grpc::StatusCode::RESOURCE_EXHAUSTED,
                     "the answers to this process wait to be read; read them, and ask again"});
   }
-  v1::LocalReply reply;
-  reply.set_call(id);
-  reply.set_message(message);
-  Send(reply);
+  Reply(id, message);
   const auto found = calls_.find(id);
   if (is_closed_ || found == calls_.end()) return;
   OpenCall& call = found->second;
@@ -284,22 +279,14 @@ void LocalConnection::OnMessage(uint64_t id, const std::string& message) {
   if (!call.is_waiting) call.forwarded->ReadMore();
 }
 
-void LocalConnection::Reply(uint64_t id, const google::protobuf::MessageLite& message) {
+void LocalConnection::Reply(uint64_t id, const std::string& message) {
   v1::LocalReply reply;
   reply.set_call(id);
-  reply.set_message(message.SerializeAsString());
+  reply.set_message(message);
   Send(reply);
 }
 
-void LocalConnection::End(uint64_t id, const grpc::Status& status) {
-  v1::LocalReply reply;
-  reply.set_call(id);
-  v1::LocalEnd& end = *reply.mutable_end();
-  end.set_code(static_cast<uint32_t>(status.error_code()));
-  end.set_message(status.error_message());
-  end.set_details(status.error_details());
-  Send(reply);
-}
+void LocalConnection::End(uint64_t id, const grpc::Status& status) { Send(EndOf(id, status)); }
 
 void LocalConnection::Send(const v1::LocalReply& reply) {
   if (is_closed_ || is_refused_) return;
@@ -357,10 +344,8 @@ constexpr std::chrono::seconds kSayEvery{10};
 // Between two tries to accept when the process has no descriptor left.
 constexpr std::chrono::milliseconds kPause{100};
 
-std::string Error(int number) { return std::strerror(number); }
-
 absl::Status CannotListen(const std::string& path, int error) {
-  return absl::UnavailableError(absl::StrCat("socket ", path, ": ", Error(error)));
+  return absl::UnavailableError(absl::StrCat("socket ", path, ": ", std::strerror(error)));
 }
 
 absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
@@ -439,7 +424,7 @@ void LocalServer::Accept() {
     if (fd >= 0) {
       Take(fd);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      Say(absl::StrCat(Error(errno), "; raise LimitNOFILE"));
+      Say(absl::StrCat(std::strerror(errno), "; raise LimitNOFILE"));
       parts_->loop->Change(fd_, 0);
       parts_->loop->After(kPause, [this, alive = std::weak_ptr<bool>(alive_)] {
         if (!alive.expired()) parts_->loop->Change(fd_, EPOLLIN);
@@ -461,11 +446,10 @@ void LocalServer::Say(const std::string& trouble) {
 
 void LocalServer::Refuse(int fd, const LocalCaller& caller) {
   Say(absl::StrCat("connections of user ", caller.user, " are refused: there are too many"));
-  v1::LocalReply reply;
-  reply.mutable_end()->set_code(static_cast<uint32_t>(grpc::StatusCode::RESOURCE_EXHAUSTED));
-  reply.mutable_end()->set_message(
-      absl::StrCat("connection to the agent: the node's processes, or those of user ", caller.user,
-                   ", have too many already; close some"));
+  const v1::LocalReply reply =
+      EndOf(0, {grpc::StatusCode::RESOURCE_EXHAUSTED,
+                absl::StrCat("connection to the agent: the node's processes, or those of user ",
+                             caller.user, ", have too many already; close some")});
   std::string frame;
   AppendFrame(reply.SerializeAsString(), frame);
   (void)!send(fd, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -1,10 +1,7 @@
-// The agent's socket for local processes: who may connect, and what a connection asks.
-//
-// The agent's Unix socket and the processes connected to it.
+// The agent's Unix socket for local processes: who may connect, and what a connection asks.
 #ifndef COPPICE_AGENTS_NODE_LOCAL_SERVER_H_
 #define COPPICE_AGENTS_NODE_LOCAL_SERVER_H_
 
-#include <google/protobuf/message_lite.h>
 #include <grpcpp/grpcpp.h>
 #include <sys/types.h>
 
@@ -82,13 +79,10 @@ class LocalConnection final {
   bool Over(uint64_t call);
   void Forward(const v1::LocalRequest& request);
   void Hold(const v1::LocalRequest& request);
-  // What an own method calls when it is done: once, perhaps after the connection.
-  std::function<void(const absl::Status&)> Answer(
-      uint64_t call, std::shared_ptr<const google::protobuf::MessageLite> message);
   void Drop(const OpenCall& call);  // its place in calls_ goes, too
   void OnMessage(uint64_t call, const std::string& message);
 
-  void Reply(uint64_t call, const google::protobuf::MessageLite& message);
+  void Reply(uint64_t call, const std::string& message);
   void End(uint64_t call, const grpc::Status& status);
   void Send(const v1::LocalReply& reply);
   void Write();

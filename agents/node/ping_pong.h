@@ -17,7 +17,6 @@
 #ifndef COPPICE_AGENTS_NODE_PING_PONG_H_
 #define COPPICE_AGENTS_NODE_PING_PONG_H_
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -29,7 +28,7 @@
 
 #include "absl/status/statusor.h"
 #include "agents/node/measuring_socket.h"
-#include "agents/node/perftest/perftest_port.h"
+#include "agents/node/node_facts.h"
 
 namespace coppice {
 
@@ -53,10 +52,6 @@ struct PingPongNumbers {
   // Whether anybody measures that, whoever holds the token.
   bool are_good() const;
 };
-
-// As three numbers of 32 bits, the least byte first.
-std::array<unsigned char, 12> Encode(const PingPongNumbers& numbers);
-PingPongNumbers Decode(const std::array<unsigned char, 12>& bytes);
 
 struct Spread {
   double mean = 0;
@@ -122,7 +117,7 @@ class PingPongListener final {
   };
   struct Active {
     OwnedFd fd;
-    PingPongProtocol protocol;
+    bool wants_verbs;
   };
 
   PingPongListener(OwnedFd fd, uint16_t port) : fd_(std::move(fd)), port_(port) {}

@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "agents/node/perftest/perftest_port.h"
+#include "agents/node/node_facts.h"
 
 namespace coppice {
 namespace {

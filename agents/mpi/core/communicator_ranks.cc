@@ -30,6 +30,20 @@ CommunicatorRanks* Find(MPI_Comm comm) {
   return ranks;
 }
 
+// By `create`, which makes one of a group.
+template <class Create>
+MPI_Comm Own(MPI_Comm comm, const Create& create) {
+  const ReturnedErrors returned(comm);
+  MPI_Comm own = MPI_COMM_NULL;
+  MPI_Group group = MPI_GROUP_NULL;
+  PMPI_Comm_group(comm, &group);
+  const int error = create(group, &own);
+  PMPI_Group_free(&group);
+  if (error != MPI_SUCCESS || own == MPI_COMM_NULL) return MPI_COMM_NULL;
+  PMPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+  return own;
+}
+
 }  // namespace
 
 GroupRanks::GroupRanks(MPI_Comm comm, int (*group_of)(MPI_Comm, MPI_Group*)) {
@@ -95,24 +109,6 @@ bool IsWithinWorld(MPI_Comm comm) {
   PMPI_Group_free(&world);
   return is_within;
 }
-
-namespace {
-
-// By `create`, which makes one of a group.
-template <class Create>
-MPI_Comm Own(MPI_Comm comm, const Create& create) {
-  const ReturnedErrors returned(comm);
-  MPI_Comm own = MPI_COMM_NULL;
-  MPI_Group group = MPI_GROUP_NULL;
-  PMPI_Comm_group(comm, &group);
-  const int error = create(group, &own);
-  PMPI_Group_free(&group);
-  if (error != MPI_SUCCESS || own == MPI_COMM_NULL) return MPI_COMM_NULL;
-  PMPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
-  return own;
-}
-
-}  // namespace
 
 MPI_Comm OwnCommunicator(MPI_Comm comm) {
   return Own(comm,

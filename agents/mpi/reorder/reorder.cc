@@ -287,60 +287,46 @@ bool EdgesOf(const AdjacentGraph& graph, int rank, int size, std::vector<Edge>* 
   return true;
 }
 
-// What a process says of its node's neighbours, as it is sent to who becomes that node.
-class Neighbours {
- public:
-  Neighbours() = default;
-  explicit Neighbours(const AdjacentGraph& graph)
-      : in_(graph.in_degree),
-        out_(graph.out_degree),
-        in_weighted_(IsWeighted(graph.in_weights)),
-        out_weighted_(IsWeighted(graph.out_weights)) {
-    Append(graph.sources, in_);
-    if (in_weighted_) Append(graph.in_weights, in_);
-    Append(graph.destinations, out_);
-    if (out_weighted_) Append(graph.out_weights, out_);
-  }
+// What a process says of its node's neighbours, as it is sent to who becomes that node: how many
+// there are and whether they have weights, then sources, their weights, destinations, their
+// weights.
+std::vector<int> Packed(const AdjacentGraph& graph) {
+  std::vector<int> numbers = {graph.in_degree, graph.out_degree, IsWeighted(graph.in_weights),
+                              IsWeighted(graph.out_weights)};
+  const auto append = [&](const int* values, int count) {
+    if (count > 0) numbers.insert(numbers.end(), values, values + count);
+  };
+  append(graph.sources, graph.in_degree);
+  if (IsWeighted(graph.in_weights)) append(graph.in_weights, graph.in_degree);
+  append(graph.destinations, graph.out_degree);
+  if (IsWeighted(graph.out_weights)) append(graph.out_weights, graph.out_degree);
+  return numbers;
+}
 
-  // Sends these to `to` and returns those that `from` sends.
-  Neighbours Exchange(int to, int from, MPI_Comm comm) const {
-    const int own[] = {in_, out_, in_weighted_, out_weighted_};
-    int header[4] = {};
-    PMPI_Sendrecv(own, 4, MPI_INT, to, kTag, header, 4, MPI_INT, from, kTag, comm,
-                  MPI_STATUS_IGNORE);
-    Neighbours other;
-    other.in_ = header[0];
-    other.out_ = header[1];
-    other.in_weighted_ = header[2];
-    other.out_weighted_ = header[3];
-    other.numbers_.resize(static_cast<size_t>(header[0]) * (1 + header[2]) +
-                          static_cast<size_t>(header[1]) * (1 + header[3]));
-    PMPI_Sendrecv(numbers_.data(), static_cast<int>(numbers_.size()), MPI_INT, to, kTag,
-                  other.numbers_.data(), static_cast<int>(other.numbers_.size()), MPI_INT, from,
-                  kTag, comm, MPI_STATUS_IGNORE);
-    return other;
-  }
-
-  // Valid as long as this is.
-  AdjacentGraph Arguments() const {
-    const int* const sources = numbers_.data();
-    const int* const destinations = sources + static_cast<size_t>(in_) * (1 + in_weighted_);
-    return {in_,  sources,      Weights(sources, in_, in_weighted_),
-            out_, destinations, Weights(destinations, out_, out_weighted_)};
-  }
-
- private:
-  void Append(const int* values, int count) {
-    if (count > 0) numbers_.insert(numbers_.end(), values, values + count);
-  }
-  static const int* Weights(const int* ranks, int count, int weighted) {
-    if (!weighted) return MPI_UNWEIGHTED;
+// Valid as long as `numbers` are.
+AdjacentGraph Unpacked(const std::vector<int>& numbers) {
+  const int in = numbers[0], out = numbers[1];
+  const int* const sources = &numbers[0] + 4;
+  const int* const destinations = sources + static_cast<size_t>(in) * (1 + numbers[2]);
+  const auto weights = [](const int* ranks, int count, bool are_weighted) -> const int* {
+    if (!are_weighted) return MPI_UNWEIGHTED;
     return count == 0 ? MPI_WEIGHTS_EMPTY : ranks + count;
-  }
+  };
+  return {in,  sources,      weights(sources, in, numbers[2] != 0),
+          out, destinations, weights(destinations, out, numbers[3] != 0)};
+}
 
-  int in_ = 0, out_ = 0, in_weighted_ = 0, out_weighted_ = 0;
-  std::vector<int> numbers_;  // sources, their weights, destinations, their weights
-};
+// Sends `own` to `to` and returns what `from` sends.
+std::vector<int> Exchange(const std::vector<int>& own, int to, int from, MPI_Comm comm) {
+  const int size = static_cast<int>(own.size());
+  int other_size = 0;
+  PMPI_Sendrecv(&size, 1, MPI_INT, to, kTag, &other_size, 1, MPI_INT, from, kTag, comm,
+                MPI_STATUS_IGNORE);
+  std::vector<int> other(other_size);
+  PMPI_Sendrecv(own.data(), size, MPI_INT, to, kTag, other.data(), other_size, MPI_INT, from, kTag,
+                comm, MPI_STATUS_IGNORE);
+  return other;
+}
 
 // How many nodes it has; 0: its arguments are none, or it has more than `size`.
 int NodesOf(const Grid& grid, int size) {
@@ -394,8 +380,9 @@ bool ReorderAdjacentGraph(MPI_Comm comm, const AdjacentGraph& graph, MPI_Info in
   const auto make = [&](MPI_Comm reordered, const std::vector<int>& process_of_node) {
     const std::vector<int> node_of_process = NodeOfProcess(process_of_node, size);
     const int node = node_of_process[rank];
-    const Neighbours own = Neighbours(graph).Exchange(rank, node_of_process[node], reordered);
-    const AdjacentGraph its = own.Arguments();
+    const std::vector<int> numbers =
+        Exchange(Packed(graph), rank, node_of_process[node], reordered);
+    const AdjacentGraph its = Unpacked(numbers);
     return PMPI_Dist_graph_create_adjacent(reordered, its.in_degree, its.sources, its.in_weights,
                                            its.out_degree, its.destinations, its.out_weights, info,
                                            0, made);

@@ -1,5 +1,3 @@
-#include "agents/mpi/trace/trace_collectives.h"
-
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -44,6 +42,46 @@ bool Commutes(MPI_Op op) {
   int commutes = 0;
   PMPI_Op_commutative(op, &commutes);
   return commutes != 0;
+}
+
+// In the order in which the collectives' arguments name them (MPI 4.0, 8.6).
+std::vector<int> Receivers(MPI_Comm comm) {
+  int topology = MPI_UNDEFINED;
+  PMPI_Topo_test(comm, &topology);
+  std::vector<int> receivers;
+  if (topology == MPI_CART) {
+    int dimensions = 0;
+    PMPI_Cartdim_get(comm, &dimensions);
+    receivers.assign(2 * dimensions, MPI_PROC_NULL);
+    for (int i = 0; i < dimensions; ++i) {
+      PMPI_Cart_shift(comm, i, 1, &receivers[2 * i], &receivers[2 * i + 1]);
+    }
+  } else if (topology == MPI_GRAPH) {
+    const int rank = RankIn(comm);
+    int count = 0;
+    PMPI_Graph_neighbors_count(comm, rank, &count);
+    receivers.resize(count);
+    PMPI_Graph_neighbors(comm, rank, count, receivers.data());
+  } else if (topology == MPI_DIST_GRAPH) {
+    int in = 0, out = 0, weighted = 0;
+    PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted);
+    std::vector<int> senders(in), in_weights(in + 1), out_weights(out + 1);
+    receivers.resize(out);
+    PMPI_Dist_graph_neighbors(comm, in, senders.data(), in_weights.data(), out, receivers.data(),
+                              out_weights.data());
+  }
+  return receivers;
+}
+
+// Calls bytes_of(place in the order) for each receiver.
+template <typename BytesOf>
+void Trace(MPI_Comm comm, BytesOf bytes_of) {
+  if (!IsTracing()) return;
+  const std::vector<int> receivers = Receivers(comm);
+  Recording recording(comm);
+  if (!recording) return;
+  for (size_t i = 0; i < receivers.size(); ++i)
+    recording.peers().Send(receivers[i], bytes_of(i), 1);
 }
 
 }  // namespace
@@ -188,50 +226,6 @@ void TraceAlltoallw(const void* send, const int send_counts[], const MPI_Datatyp
 }
 
 // Neighbourhood collectives: whom a topology names to send to.
-
-namespace {
-
-// In the order in which the collectives' arguments name them (MPI 4.0, 8.6).
-std::vector<int> Receivers(MPI_Comm comm) {
-  int topology = MPI_UNDEFINED;
-  PMPI_Topo_test(comm, &topology);
-  std::vector<int> receivers;
-  if (topology == MPI_CART) {
-    int dimensions = 0;
-    PMPI_Cartdim_get(comm, &dimensions);
-    receivers.assign(2 * dimensions, MPI_PROC_NULL);
-    for (int i = 0; i < dimensions; ++i) {
-      PMPI_Cart_shift(comm, i, 1, &receivers[2 * i], &receivers[2 * i + 1]);
-    }
-  } else if (topology == MPI_GRAPH) {
-    const int rank = RankIn(comm);
-    int count = 0;
-    PMPI_Graph_neighbors_count(comm, rank, &count);
-    receivers.resize(count);
-    PMPI_Graph_neighbors(comm, rank, count, receivers.data());
-  } else if (topology == MPI_DIST_GRAPH) {
-    int in = 0, out = 0, weighted = 0;
-    PMPI_Dist_graph_neighbors_count(comm, &in, &out, &weighted);
-    std::vector<int> senders(in), in_weights(in + 1), out_weights(out + 1);
-    receivers.resize(out);
-    PMPI_Dist_graph_neighbors(comm, in, senders.data(), in_weights.data(), out, receivers.data(),
-                              out_weights.data());
-  }
-  return receivers;
-}
-
-// Calls bytes_of(place in the order) for each receiver.
-template <typename BytesOf>
-void Trace(MPI_Comm comm, BytesOf bytes_of) {
-  if (!IsTracing()) return;
-  const std::vector<int> receivers = Receivers(comm);
-  Recording recording(comm);
-  if (!recording) return;
-  for (size_t i = 0; i < receivers.size(); ++i)
-    recording.peers().Send(receivers[i], bytes_of(i), 1);
-}
-
-}  // namespace
 
 void TraceNeighborAllgather(int send_count, MPI_Datatype send_type, MPI_Comm comm) {
   Trace(comm, [&](size_t) { return BytesOf(send_count, send_type); });

@@ -1,5 +1,5 @@
 // The collectives that trees carry. This table says of each its name, its arguments and what a
-// trace has of it; from it come the functions of C and of Fortran (calls/tree_calls.cc), the
+// trace has of it; from it come the functions of C and of Fortran (calls/collectives.cc), the
 // counters, and which cases tests/mpi/collectives has to have. tree_collectives.cc
 // says which arguments MPI refuses and how each goes along a tree.
 //

@@ -53,6 +53,12 @@ bool IsInOrder(MPI_Datatype type) {
   return is_in_order;
 }
 
+MPI_Aint LastOf(const TypeLayout& layout, int count) {
+  return static_cast<MPI_Aint>(std::max(count, 1) - 1) * layout.extent;
+}
+
+constexpr uintptr_t kAlignment = alignof(std::max_align_t);
+
 }  // namespace
 
 bool LayoutOf(MPI_Datatype type, TypeLayout* layout) {
@@ -68,16 +74,6 @@ bool LayoutOf(MPI_Datatype type, TypeLayout* layout) {
   layout->is_in_order = layout->is_named || IsInOrder(type);
   return layout->size >= 0;
 }
-
-namespace {
-
-MPI_Aint LastOf(const TypeLayout& layout, int count) {
-  return static_cast<MPI_Aint>(std::max(count, 1) - 1) * layout.extent;
-}
-
-constexpr uintptr_t kAlignment = alignof(std::max_align_t);
-
-}  // namespace
 
 size_t RoomFor(const TypeLayout& layout, int count) {
   const MPI_Aint span = layout.true_extent + std::abs(LastOf(layout, count));

@@ -17,12 +17,6 @@ namespace {
 
 std::atomic<uint64_t> counted[kTreeCounts];
 
-}  // namespace
-
-void CountTree(TreeCount what) { counted[what].fetch_add(1, std::memory_order_relaxed); }
-
-namespace {
-
 // True if the word of the tree's root reaches all ranks.
 enum class Reach { kAll, kSome };
 
@@ -209,6 +203,8 @@ void SayCounts() {
 }
 
 }  // namespace
+
+void CountTree(TreeCount what) { counted[what].fetch_add(1, std::memory_order_relaxed); }
 
 bool TreeBarrier(MPI_Comm comm, int* error) {
   CommunicatorTree* const tree = TreeOf(comm, COPPICE_OPERATION_BARRIER, 0);

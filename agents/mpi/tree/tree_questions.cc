@@ -42,41 +42,6 @@ GrantedTree ReadTree(coppice_tree* tree, size_t ranks) {
   return granted;
 }
 
-}  // namespace
-
-GrantedTree AskAgain(uint64_t id, size_t ranks) {
-  coppice_tree* tree = nullptr;
-  const Session::Answer answer = Session::Get().Ask(
-      [&](coppice_client* client) { return coppice_tree_get(client, id, &tree); });
-  GrantedTree granted;
-  if (answer.status == COPPICE_OK) granted = ReadTree(tree, ranks);
-  granted.wasted_ms = answer.wasted_ms;
-  return granted;
-}
-
-void GiveBack(uint64_t id) {
-  Waiting& waiting = TheWaiting();
-  const std::lock_guard<std::mutex> lock(waiting.mutex);
-  HasMemoryFor([&] {  // or it is given back with the job
-    waiting.unused.push_back(id);
-    return true;
-  });
-}
-
-void GiveBackAll(Waits waits) {
-  std::vector<uint64_t> now;
-  {
-    const std::lock_guard<std::mutex> lock(TheWaiting().mutex);
-    now.swap(TheWaiting().unused);
-  }
-  for (const uint64_t id : now) {
-    const auto release = [&](coppice_client* client) { return coppice_tree_release(client, id); };
-    if (!Session::Get().Ask(release, {}, waits).IsThere()) GiveBack(id);
-  }
-}
-
-namespace {
-
 void AnswerUntilStopped() {
   Waiting& waiting = TheWaiting();
   std::unique_lock<std::mutex> lock(waiting.mutex);
@@ -115,6 +80,37 @@ bool HasThread(Waiting& waiting) {
 }
 
 }  // namespace
+
+GrantedTree AskAgain(uint64_t id, size_t ranks) {
+  coppice_tree* tree = nullptr;
+  const Session::Answer answer = Session::Get().Ask(
+      [&](coppice_client* client) { return coppice_tree_get(client, id, &tree); });
+  GrantedTree granted;
+  if (answer.status == COPPICE_OK) granted = ReadTree(tree, ranks);
+  granted.wasted_ms = answer.wasted_ms;
+  return granted;
+}
+
+void GiveBack(uint64_t id) {
+  Waiting& waiting = TheWaiting();
+  const std::lock_guard<std::mutex> lock(waiting.mutex);
+  HasMemoryFor([&] {  // or it is given back with the job
+    waiting.unused.push_back(id);
+    return true;
+  });
+}
+
+void GiveBackAll(Waits waits) {
+  std::vector<uint64_t> now;
+  {
+    const std::lock_guard<std::mutex> lock(TheWaiting().mutex);
+    now.swap(TheWaiting().unused);
+  }
+  for (const uint64_t id : now) {
+    const auto release = [&](coppice_client* client) { return coppice_tree_release(client, id); };
+    if (!Session::Get().Ask(release, {}, waits).IsThere()) GiveBack(id);
+  }
+}
 
 GrantedTree TreeQuestion::AskForTree(Waits waits, std::string* why_not) const {
   CountTree(kCountAsked);

@@ -14,18 +14,16 @@
 //     ended, | <----------------------------- end, or why it failed -- |   then the same with the
 //     next one
 //
-// The programs' own connection is carried over the measuring socket, in pieces as they are written:
-// it needs no second port, name or address family, and whoever speaks to a server has named the
-// token. A server listens until its agent has connected to it, which is at once.
-//
-// Whichever side fails says why; the active one then says that it goes on over TCP, which the
-// passive one repeats, or breaks off. A program ends with the measurement at the latest.
+// The programs' own connection is carried over the measuring socket, in pieces as they are written
+// (node/README.md says why). Whichever side fails says why; the active one then says that it goes
+// on over TCP, which the passive one repeats, or breaks off. A program ends with the measurement at
+// the latest.
 #ifndef COPPICE_AGENTS_NODE_PERFTEST_PERFTEST_H_
 #define COPPICE_AGENTS_NODE_PERFTEST_PERFTEST_H_
 
 #include "absl/status/statusor.h"
 #include "agents/node/measuring_socket.h"
-#include "agents/node/perftest/perftest_port.h"
+#include "agents/node/node_facts.h"
 #include "agents/node/ping_pong.h"
 
 namespace coppice {

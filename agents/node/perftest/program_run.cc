@@ -36,39 +36,28 @@ struct Pipe {
   }
 };
 
-// Frees what posix_spawn(3) is told.
-class SpawnWishes final {
- public:
-  // The agent blocks the signals that it waits for, and heeds no broken pipe.
-  SpawnWishes(int output, int errors) {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions_, errors, STDERR_FILENO);
-    posix_spawnattr_init(&attributes_);
-    sigset_t none, ignored;
-    sigemptyset(&none);
-    sigemptyset(&ignored);
-    sigaddset(&ignored, SIGPIPE);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &ignored);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  }
-  ~SpawnWishes() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnWishes(const SpawnWishes&) = delete;
-
-  // 0, or an error.
-  int Spawn(char* const* arguments, pid_t& pid) const {
-    return posix_spawnp(&pid, arguments[0], &actions_, &attributes_, arguments, environ);
-  }
-
- private:
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
-};
+// Without the signals that the agent blocks because it waits for them; heeding a broken pipe, which
+// it does not. 0, or an error.
+int Spawn(char* const* arguments, int output, int errors, pid_t& pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, ignored;
+  sigemptyset(&none);
+  sigemptyset(&ignored);
+  sigaddset(&ignored, SIGPIPE);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &ignored);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const int error = posix_spawnp(&pid, arguments[0], &actions, &attributes, arguments, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return error;
+}
 
 int WaitFor(pid_t pid) {
   int status = 0;
@@ -98,10 +87,8 @@ absl::StatusOr<Subprocess> Subprocess::Start(const std::vector<std::string>& arg
   Pipe output, errors;
   if (!output.Open() || !errors.Open()) return CannotStart(arguments[0], errno);
   pid_t pid = 0;
-  const SpawnWishes wishes(output.theirs.get(), errors.theirs.get());
-  if (const int error = wishes.Spawn(words.data(), pid); error != 0) {
-    return CannotStart(arguments[0], error);
-  }
+  const int failed = Spawn(words.data(), output.theirs.get(), errors.theirs.get(), pid);
+  if (failed != 0) return CannotStart(arguments[0], failed);
   // Not pidfd_open(3), which glibc 2.36 declares for C alone.
   OwnedFd end(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (end.get() < 0) {

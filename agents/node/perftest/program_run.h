@@ -1,5 +1,3 @@
-// A program of perftest as a process of its own: started, read and ended.
-//
 // One of perftest's programs on one side of a measurement, from its start to its end, and what it
 // and the one on the other side tell each other (perftest.h has the picture).
 #ifndef COPPICE_AGENTS_NODE_PERFTEST_PROGRAM_RUN_H_
@@ -19,14 +17,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agents/node/measuring_socket.h"
-#include "agents/node/perftest/perftest_port.h"
+#include "agents/node/node_facts.h"
 
 namespace coppice {
 
 // A program that the agent runs and listens to: started without a shell, as the agent's own user,
-// and killed with its holder.
-
-// Belongs to one thread.
+// and killed with its holder. Belongs to one thread.
 class Subprocess final {
  public:
   // Of its output and of its errors, each.
