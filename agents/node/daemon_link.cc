@@ -47,34 +47,6 @@ std::shared_ptr<grpc::Channel> MakeChannel(
 
 }  // namespace
 
-std::shared_ptr<ForwardedCall> ForwardedCall::Start(grpc::GenericStub& stub, EventLoop* loop,
-                                                    std::shared_ptr<void> token,
-                                                    const Request& request, Events events) {
-  std::shared_ptr<ForwardedCall> call(
-      new ForwardedCall(loop, std::move(token), request.is_own_stream));
-  call->self_ = call;
-  call->events_ = std::move(events);
-  if (!request.is_own_stream && !CanBeNamed(request.user)) {
-    call->End({grpc::StatusCode::INVALID_ARGUMENT,
-               "user: has no name of 1 to 255 printable characters; give the uid in digits"});
-    return call;
-  }
-  call->context_.set_wait_for_ready(request.waits_for_daemon);
-  if (!request.is_own_stream) {
-    call->context_.AddMetadata(kUserKey, request.user);
-    call->context_.AddMetadata(kByAgentKey, "1");
-  }
-  if (request.timeout.count() > 0) {
-    call->context_.set_deadline(std::chrono::system_clock::now() + request.timeout);
-  }
-  stub.PrepareBidiStreamingCall(&call->context_, request.method, {}, call.get());
-  call->AddHold();  // reads and writes are begun outside of reactions, too
-  call->Send(request.message);
-  call->StartRead(&call->answer_);
-  call->StartCall();
-  return call;
-}
-
 // The last of it, with gRPC or without.
 void ForwardedCall::End(const grpc::Status& status) {
   loop_->Post([self = std::move(self_), status] {
@@ -144,7 +116,9 @@ void ForwardedCall::TakeMessage(const grpc::ByteBuffer& message) {
   }
   // May be abandoned by what it calls.
   const auto on_message = events_.on_message;
-  on_message(TextOf(message));
+  const std::string text = TextOf(message);
+  if (events_.reads_on) ReadMore();
+  on_message(text);
 }
 
 void ForwardedCall::OnDone(const grpc::Status& status) { End(status); }
@@ -157,6 +131,32 @@ DaemonLink::DaemonLink(EventLoop* loop, std::string server,
       stub_(channel_),
       hurry_pause_(std::chrono::milliseconds(kFirstPauseMs),
                    std::chrono::milliseconds(kLongestPauseMs), std::random_device()()) {}
+
+std::shared_ptr<ForwardedCall> DaemonLink::Call(const ForwardedCall::Request& request,
+                                                ForwardedCall::Events events) {
+  std::shared_ptr<ForwardedCall> call(new ForwardedCall(loop_, token_, request.is_own_stream));
+  call->self_ = call;
+  call->events_ = std::move(events);
+  if (!request.is_own_stream && !CanBeNamed(request.user)) {
+    call->End({grpc::StatusCode::INVALID_ARGUMENT,
+               "user: has no name of 1 to 255 printable characters; give the uid in digits"});
+    return call;
+  }
+  call->context_.set_wait_for_ready(request.waits_for_daemon);
+  if (!request.is_own_stream) {
+    call->context_.AddMetadata(kUserKey, request.user);
+    call->context_.AddMetadata(kByAgentKey, "1");
+  }
+  if (request.timeout.count() > 0) {
+    call->context_.set_deadline(std::chrono::system_clock::now() + request.timeout);
+  }
+  stub_.PrepareBidiStreamingCall(&call->context_, request.method, {}, call.get());
+  call->AddHold();  // reads and writes are begun outside of reactions, too
+  call->Send(request.message);
+  call->StartRead(&call->answer_);
+  call->StartCall();
+  return call;
+}
 
 void DaemonLink::Hurry() {
   if (channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY) {

@@ -34,16 +34,10 @@ class ForwardedCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
     bool waits_for_daemon = false;         // for a connection
   };
   struct Events {
-    // The next message is read after ReadMore().
     std::function<void(const std::string& message)> on_message;
     std::function<void(const grpc::Status& status)> on_end;  // last; also after Cancel
+    bool reads_on = false;  // else the next message is read after ReadMore()
   };
-
-  // `token` is held until gRPC is done with the call. INVALID_ARGUMENT is its end if `user` is
-  // nobody who can be named in metadata: without a name the call would be the agent's own.
-  static std::shared_ptr<ForwardedCall> Start(grpc::GenericStub& stub, EventLoop* loop,
-                                              std::shared_ptr<void> token, const Request& request,
-                                              Events events);
 
   void ReadMore();
   // Another message of an own stream.
@@ -64,8 +58,10 @@ class ForwardedCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
   void End(const grpc::Status& status);
   void TakeMessage(const grpc::ByteBuffer& message);
 
+  friend class DaemonLink;
+
   EventLoop* const loop_;
-  const std::shared_ptr<void> token_;
+  const std::shared_ptr<void> token_;  // held until gRPC is done with the call
   const bool is_own_stream_;
   grpc::ClientContext context_;
   std::deque<grpc::ByteBuffer> unsent_;  // the first is being written
@@ -84,10 +80,10 @@ class DaemonLink final {
   DaemonLink(EventLoop* loop, std::string server,
              const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
+  // INVALID_ARGUMENT is its end if `user` is nobody who can be named in metadata: without a name
+  // the call would be the agent's own.
   std::shared_ptr<ForwardedCall> Call(const ForwardedCall::Request& request,
-                                      ForwardedCall::Events events) {
-    return ForwardedCall::Start(stub_, loop_, token_, request, std::move(events));
-  }
+                                      ForwardedCall::Events events);
   // No call uses the channel or posts to the loop any more.
   bool IsIdle() const { return token_.use_count() == 1; }
   // Now; begins to connect if nobody has.

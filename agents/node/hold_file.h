@@ -45,6 +45,7 @@ class HoldFile final {
 
 // How much the agent holds: renewals, looks at processes and the hold file cost each second, or
 // each hold, as much as there is.
+
 // That one request may name, and that one job may have.
 inline constexpr size_t kMaxHeldProcesses = 4096;
 // Of one user, and of all. A process counts in each job that names it.

@@ -190,20 +190,13 @@ std::shared_ptr<ForwardedCall> JobKeeper::Ask(const char* method, const std::str
                                               Milliseconds timeout, Answer answer) {
   const std::string bytes = request.SerializeAsString();
   const auto message = std::make_shared<std::string>();
-  const auto handle = std::make_shared<std::weak_ptr<ForwardedCall>>();
-  ForwardedCall::Events events;
-  events.on_message = [message, handle](const std::string& text) {
-    *message = text;
-    if (const auto open = handle->lock()) open->ReadMore();
-  };
-  events.on_end = [message, answer = std::move(answer),
-                   alive = std::weak_ptr<bool>(alive_)](const grpc::Status& status) {
+  auto on_end = [message, answer = std::move(answer),
+                 alive = std::weak_ptr<bool>(alive_)](const grpc::Status& status) {
     if (!alive.expired()) answer(status, *message);
   };
-  std::shared_ptr<ForwardedCall> started =
-      link_->Call({method, user, bytes, timeout}, std::move(events));
-  *handle = started;
-  return started;
+  return link_->Call({method, user, bytes, timeout},
+                     {[message](const std::string& text) { *message = text; }, std::move(on_end),
+                      /*reads_on=*/true});
 }
 
 void JobKeeper::Schedule(Kept& kept, Milliseconds wait) {

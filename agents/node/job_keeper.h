@@ -59,11 +59,11 @@ class JobKeeper final {
   struct Kept {
     HeldJob job;
     bool is_ending = false;
-    EventLoop::Timer timer;  // of the next renewal or try to end it
-    std::shared_ptr<ForwardedCall> call;
+    EventLoop::Timer timer{};  // of the next renewal or try to end it
+    std::shared_ptr<ForwardedCall> call{};
     std::chrono::milliseconds lease{0};  // as last answered; 0: not yet
     RetryPause pause;
-    std::optional<std::chrono::steady_clock::time_point> denied_since;
+    std::optional<std::chrono::steady_clock::time_point> denied_since{};
   };
   using Answer = std::function<void(const grpc::Status&, const std::string& message)>;
 

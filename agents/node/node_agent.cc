@@ -43,7 +43,8 @@ void AgentStream::Begin() {
   request.is_own_stream = true;
   request.waits_for_daemon = waits_for_daemon_;
   stream_ = link_->Call(request, {[this](const std::string& task) { OnTask(task); },
-                                  [this](const grpc::Status& status) { OnEnd(status); }});
+                                  [this](const grpc::Status& status) { OnEnd(status); },
+                                  /*reads_on=*/true});
 }
 
 void AgentStream::Send(const v1::PingPongResult& result) {
@@ -54,7 +55,6 @@ void AgentStream::Send(const v1::PingPongResult& result) {
 }
 
 void AgentStream::OnTask(const std::string& message) {
-  stream_->ReadMore();
   v1::AgentTask task;
   if (!task.ParseFromString(message)) return;
   pause_.Reset();

@@ -109,7 +109,24 @@ absl::Status ServeRounds(MeasuringSocket& socket, bool wants_verbs, const PingPo
 absl::StatusOr<PingPongFigures> MeasureOverTcp(MeasuringSocket& socket,
                                                const PingPongNumbers& numbers) {
   const std::vector<char> bytes(std::max<size_t>(kPingBytes, numbers.transfer_bytes), 'p');
-  return TakeSamples(numbers, [&](size_t size) { return RoundTrip(socket, bytes, size); });
+  std::vector<double> latencies, rates;
+  for (uint32_t i = 0; i < numbers.all_pings(); ++i) {
+    const auto took = RoundTrip(socket, bytes, kPingBytes);
+    if (!took.ok()) return took.status();
+    if (i >= PingPongNumbers::kWarmUps) latencies.push_back(*took / 2);
+  }
+  PingPongFigures figures;
+  figures.latency_us = SpreadOf(std::move(latencies), /*low_is_bad=*/false);
+  for (uint32_t i = 0; i < numbers.all_transfers(); ++i) {
+    const auto took = RoundTrip(socket, bytes, numbers.transfer_bytes);
+    if (!took.ok()) return took.status();
+    // The answer's way back; never more than half, however the latency swings.
+    const double way_us = *took - std::min(figures.latency_us.mean, *took / 2);
+    const double bits = 8.0 * numbers.transfer_bytes;
+    if (i > 0) rates.push_back(bits / std::max(way_us, 1e-3) / 1000);
+  }
+  figures.bandwidth_gbps = SpreadOf(std::move(rates), /*low_is_bad=*/true);
+  return figures;
 }
 
 // Reads what is there, up to a whole greeting; false: it has left.
@@ -155,29 +172,6 @@ Spread SpreadOf(std::vector<double> samples, bool low_is_bad) {
   spread.deviation = std::sqrt(squares / count);
   spread.samples = static_cast<uint32_t>(samples.size());
   return spread;
-}
-
-absl::StatusOr<PingPongFigures> TakeSamples(
-    const PingPongNumbers& numbers,
-    const std::function<absl::StatusOr<double>(size_t bytes)>& round_trip) {
-  std::vector<double> latencies, rates;
-  for (uint32_t i = 0; i < numbers.all_pings(); ++i) {
-    const auto took = round_trip(PingPongNumbers::kPingBytes);
-    if (!took.ok()) return took.status();
-    if (i >= PingPongNumbers::kWarmUps) latencies.push_back(*took / 2);
-  }
-  PingPongFigures figures;
-  figures.latency_us = SpreadOf(std::move(latencies), /*low_is_bad=*/false);
-  for (uint32_t i = 0; i < numbers.all_transfers(); ++i) {
-    const auto took = round_trip(numbers.transfer_bytes);
-    if (!took.ok()) return took.status();
-    // The answer's way back; never more than half, however the latency swings.
-    const double way_us = *took - std::min(figures.latency_us.mean, *took / 2);
-    const double bits = 8.0 * numbers.transfer_bytes;
-    if (i > 0) rates.push_back(bits / std::max(way_us, 1e-3) / 1000);
-  }
-  figures.bandwidth_gbps = SpreadOf(std::move(rates), /*low_is_bad=*/true);
-  return figures;
 }
 
 absl::StatusOr<PingPongFigures> MeasureTo(const std::string& address, const PingPongPlan& plan) {

@@ -21,7 +21,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,13 +31,8 @@
 
 namespace coppice {
 
-// The samples of one measurement, whatever they are taken over: how many, how they are asked of the
-// peer, and what is made of them.
-//
-// The worst tenth of the samples (rounded up) is dropped (Wang 2015, 4.2): what the operating
-// system took away.
-
-// What the active side asks of the passive one.
+// What the active side asks of the passive one: how many samples. Of those over TCP the worst tenth
+// (rounded up) is dropped (Wang 2015, 4.2): what the operating system took away.
 struct PingPongNumbers {
   static constexpr size_t kPingBytes = 8;
   // Not measured: the first ones fill caches and wake the peer.
@@ -70,12 +64,6 @@ struct PingPongFigures {
 
 // Of the samples less the worst tenth: the greatest ones, or with `low_is_bad` the least.
 Spread SpreadOf(std::vector<double> samples, bool low_is_bad);
-
-// `round_trip` sends so many bytes and waits for an answer of kPingBytes: microseconds that it
-// took. Its first error ends the measurement.
-absl::StatusOr<PingPongFigures> TakeSamples(
-    const PingPongNumbers& numbers,
-    const std::function<absl::StatusOr<double>(size_t bytes)>& round_trip);
 
 struct PingPongPlan {
   std::string token;  // 32 hex digits

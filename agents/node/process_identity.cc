@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <limits>
-#include <mutex>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -87,14 +86,8 @@ bool IsGone(const ProcessIdentity& process) {
 }
 
 std::string BootId() {
-  static std::mutex mu;
-  static std::string& known = *new std::string;  // while this process lives
-  const std::lock_guard<std::mutex> lock(mu);
-  if (known.empty()) {
-    const absl::StatusOr<std::string> text = ReadTextFile("/proc/sys/kernel/random/boot_id");
-    if (text.ok()) known = std::string(absl::StripAsciiWhitespace(*text));
-  }
-  return known;
+  const absl::StatusOr<std::string> text = ReadTextFile("/proc/sys/kernel/random/boot_id");
+  return text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : "";
 }
 
 }  // namespace coppice

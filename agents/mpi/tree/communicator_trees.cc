@@ -202,7 +202,6 @@ struct CommunicatorTrees {
   };
   OfLength of_short, of_long;
   bool is_closed = false;  // no trees any more; the same on all members
-  CommunicatorTrees* next_freed = nullptr;
 
   template <class Work>
   void ForEach(const Work& work) {
@@ -217,8 +216,8 @@ struct CommunicatorTrees {
 
 int key = MPI_KEYVAL_INVALID;
 
-std::mutex freed_mutex;              // nobody is called under it
-CommunicatorTrees* freed = nullptr;  // the first
+std::mutex freed_mutex;  // nobody is called under it
+std::vector<std::unique_ptr<CommunicatorTrees>> freed;
 
 __attribute__((tls_model("initial-exec"))) thread_local EndingCommunicator* ending = nullptr;
 
@@ -226,12 +225,8 @@ __attribute__((tls_model("initial-exec"))) thread_local EndingCommunicator* endi
 // later than MPI_Comm_free, from within MPI and on some member alone: the rest is left to others.
 // MPICH finds the attribute afterwards still, for the functions of others that come after this one.
 int ForgetTree(MPI_Comm, int, void* value, void*) {
-  auto* const trees = static_cast<CommunicatorTrees*>(value);
-  if (trees == nullptr) return MPI_SUCCESS;
-  if (!Session::Get().IsUp()) {
-    delete trees;
-    return MPI_SUCCESS;
-  }
+  std::unique_ptr<CommunicatorTrees> trees(static_cast<CommunicatorTrees*>(value));
+  if (trees == nullptr || !Session::Get().IsUp()) return MPI_SUCCESS;
   trees->Close();
   trees->ForEach([](CommunicatorTree* tree) {
     const TreeTags& tags = tree->tags;
@@ -240,17 +235,14 @@ int ForgetTree(MPI_Comm, int, void* value, void*) {
     }
   });
   const std::lock_guard<std::mutex> lock(freed_mutex);
-  trees->next_freed = std::exchange(freed, trees);
+  freed.push_back(std::move(trees));
   return MPI_SUCCESS;
 }
 
 void DeleteFreed() {
-  CommunicatorTrees* now = nullptr;
-  {
-    const std::lock_guard<std::mutex> lock(freed_mutex);
-    now = std::exchange(freed, nullptr);
-  }
-  while (now != nullptr) delete std::exchange(now, now->next_freed);
+  std::vector<std::unique_ptr<CommunicatorTrees>> now;
+  const std::lock_guard<std::mutex> lock(freed_mutex);
+  now.swap(freed);
 }
 
 // False: `comm` is none, or there are no trees. *trees may be null even if it was seen before.

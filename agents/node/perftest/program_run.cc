@@ -18,7 +18,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agents/node/perftest/perftest_report.h"
+#include "agents/node/perftest/perftest.h"
 
 namespace coppice {
 namespace {
@@ -222,18 +222,13 @@ absl::Status ProgramRun::Start() {
     setsockopt(reserved.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     reserved_ = std::move(reserved);
   }
-  std::vector<std::string> arguments{program_.name,
-                                     "-d",
-                                     port_.device,
-                                     "-i",
-                                     absl::StrCat(port_.number),
-                                     "-s",
-                                     absl::StrCat(program_.bytes),
-                                     "-n",
-                                     absl::StrCat(program_.iterations),
-                                     "-F",  // no word about the processor's frequency
-                                     "-p",
-                                     absl::StrCat(tcp_port_)};
+  // -F: no word about the processor's frequency.
+  std::vector<std::string> arguments{program_.name, "-F",
+                                     "-d",          port_.device,
+                                     "-i",          absl::StrCat(port_.number),
+                                     "-s",          absl::StrCat(program_.bytes),
+                                     "-n",          absl::StrCat(program_.iterations),
+                                     "-p",          absl::StrCat(tcp_port_)};
   arguments.insert(arguments.end(), program_.options.begin(), program_.options.end());
   if (is_client_) arguments.push_back(kLocalHost);
   const auto left = socket_.limit().deadline - std::chrono::steady_clock::now();
