@@ -3,6 +3,8 @@
 #ifndef COPPICE_AGENTS_NODE_EVENT_LOOP_H_
 #define COPPICE_AGENTS_NODE_EVENT_LOOP_H_
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +21,27 @@
 
 namespace coppice {
 
+// A file descriptor that is closed with its holder.
+class OwnedFd final {
+ public:
+  explicit OwnedFd(int fd = -1) : fd_(fd) {}
+  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OwnedFd& operator=(OwnedFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~OwnedFd() { Close(); }
+
+  int get() const { return fd_; }  // -1: none
+  void Close() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_;
+};
+
 class EventLoop final {
  public:
   using Duration = std::chrono::milliseconds;
@@ -27,7 +50,6 @@ class EventLoop final {
 
   // RESOURCE_EXHAUSTED: no descriptor is left.
   static absl::StatusOr<std::unique_ptr<EventLoop>> Create();
-  ~EventLoop();
 
   // The three below: `fd` is the caller's; Forget it before it is closed. `events` as epoll(7) has
   // them; errors and hang-ups are always told.
@@ -49,15 +71,15 @@ class EventLoop final {
   void RunUntil(const std::function<bool()>& is_done, Duration most);
 
  private:
-  EventLoop(int epoll, int wake) : epoll_(epoll), wake_(wake) {}
+  EventLoop(OwnedFd epoll, OwnedFd wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
 
   void RunOnce();
   int UntilNextTimer() const;
   void RunTimers();
   void RunPosted();
 
-  const int epoll_;
-  const int wake_;  // eventfd
+  const OwnedFd epoll_;
+  const OwnedFd wake_;  // eventfd
   bool is_stopped_ = false;
   std::unordered_map<int, std::shared_ptr<OnReady>> watched_;
   uint64_t last_timer_ = 0;

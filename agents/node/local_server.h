@@ -13,7 +13,6 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -51,7 +50,7 @@ class LocalConnection final {
  public:
   // Takes over `fd`, which does not block and which the limits count. `on_closed` is called once,
   // when the connection has ended by itself; it may be destroyed from then on, but not in the call.
-  LocalConnection(int fd, LocalCaller caller, const LocalParts* parts,
+  LocalConnection(OwnedFd fd, LocalCaller caller, const LocalParts* parts,
                   std::function<void()> on_closed);
   // Ends its calls at the daemon.
   ~LocalConnection();
@@ -92,7 +91,7 @@ class LocalConnection final {
   void Close();
   size_t Unwritten() const { return output_.size() - written_; }
 
-  const int fd_;
+  const OwnedFd fd_;
   const LocalCaller caller_;
   const LocalParts* const parts_;
   const std::function<void()> on_closed_;
@@ -126,14 +125,14 @@ class LocalServer final {
   size_t connections() const { return connections_.size(); }
 
  private:
-  LocalServer(int fd, std::string path, const LocalParts* parts);
+  LocalServer(OwnedFd fd, std::string path, const LocalParts* parts);
 
   void Accept();
-  void Take(int fd);
-  void Refuse(int fd, const LocalCaller& caller);
+  void Take(OwnedFd fd);
+  void Refuse(const OwnedFd& fd, const LocalCaller& caller);
   void Say(const std::string& trouble);
 
-  const int fd_;
+  const OwnedFd fd_;
   const std::string path_;
   const LocalParts* const parts_;
   std::optional<std::chrono::steady_clock::time_point> said_;

@@ -5,7 +5,6 @@
 
 #include <netdb.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,34 +12,13 @@
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "agents/node/event_loop.h"
 
 namespace coppice {
-
-// A file descriptor that is closed with its holder.
-class OwnedFd final {
- public:
-  explicit OwnedFd(int fd = -1) : fd_(fd) {}
-  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  OwnedFd& operator=(OwnedFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~OwnedFd() { Close(); }
-
-  int get() const { return fd_; }  // -1: none
-  void Close() {
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  int fd_;
-};
 
 // Until when a measurement may wait: a deadline, and a stop that may come before it.
 struct MeasuringLimit {

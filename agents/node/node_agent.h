@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <unordered_set>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "agents/node/daemon_link.h"

@@ -18,7 +18,6 @@
 
 #include <mpi.h>
 
-#include <cstdint>
 #include <type_traits>
 
 #ifdef OPEN_MPI

@@ -25,6 +25,14 @@ inline int SizeOf(MPI_Comm comm) {
   return size;
 }
 
+// Those of MPI_Type_create_f90_*, too: nobody may free them, and Open MPI ends a program that does.
+inline bool IsPredefined(MPI_Datatype type) {
+  int integers = 0, addresses = 0, types = 0, combiner = 0;
+  return PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
+         (combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+          combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER);
+}
+
 // Whether `work` found memory for all that it did, and says yes.
 template <class Work>
 bool HasMemoryFor(const Work& work) {

@@ -15,7 +15,6 @@
 //                                            go to new rank p, in their order
 #include "agents/mpi/reorder/reorder.h"
 
-#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <cstddef>
@@ -39,6 +38,7 @@ static_assert(sizeof(Edge) == 3 * sizeof(int32_t));  // as it is gathered
 
 // A topology with more edges is left as it is: its pattern would take gigabytes at the leader.
 constexpr int kMaxEdges = 4'000'000;
+static_assert(kMaxEdges < INT_MAX / 4);  // ranks and weights of a node's both ways fit one message
 
 // What each process is then: its node; -1: none.
 std::vector<int> NodeOfProcess(const std::vector<int>& process_of_node, int processes) {
@@ -238,12 +238,6 @@ bool AreValid(int count, const int* ranks, const int* weights, int size) {
   return true;
 }
 
-// `comm` in the new order; MPI_COMM_NULL for who has no node. Collective.
-int Reordered(MPI_Comm comm, const std::vector<int>& process_of_node, MPI_Comm* reordered) {
-  const int node = NodeOfProcess(process_of_node, SizeOf(comm))[RankIn(comm)];
-  return PMPI_Comm_split(comm, node < 0 ? MPI_UNDEFINED : 0, node, reordered);
-}
-
 // All edges that this process names. False: its arguments are none.
 bool EdgesOf(const DistGraph& graph, int size, std::vector<Edge>* edges) {
   if (!AreValid(graph.count, graph.sources, MPI_UNWEIGHTED, size)) return false;
@@ -267,17 +261,11 @@ bool EdgesOf(const DistGraph& graph, int size, std::vector<Edge>* edges) {
   return true;
 }
 
-// Ranks and weights of both fit one message, too.
-bool HasFewEdges(const AdjacentGraph& graph) {
-  static_assert(kMaxEdges < INT_MAX / 4);
-  return graph.in_degree <= kMaxEdges && graph.out_degree <= kMaxEdges;
-}
-
 // The same of the edges that go out from `rank`.
 bool EdgesOf(const AdjacentGraph& graph, int rank, int size, std::vector<Edge>* edges) {
   if (!AreValid(graph.in_degree, graph.sources, graph.in_weights, size) ||
       !AreValid(graph.out_degree, graph.destinations, graph.out_weights, size) ||
-      !HasFewEdges(graph)) {
+      graph.in_degree > kMaxEdges || graph.out_degree > kMaxEdges) {
     return false;
   }
   for (int i = 0; i < graph.out_degree; ++i) {
@@ -349,7 +337,8 @@ bool MakeInOrder(MPI_Comm comm, int nodes, bool valid, const std::vector<Edge>& 
   if (!FindOrder(comm, nodes, valid, edges, &process_of_node)) return false;
   MPI_Comm reordered = MPI_COMM_NULL;
   *made = MPI_COMM_NULL;
-  *error = Reordered(comm, process_of_node, &reordered);
+  const int node = NodeOfProcess(process_of_node, SizeOf(comm))[RankIn(comm)];  // -1: none
+  *error = PMPI_Comm_split(comm, node < 0 ? MPI_UNDEFINED : 0, node, &reordered);
   if (*error != MPI_SUCCESS || reordered == MPI_COMM_NULL) return true;
   *error = make(reordered, process_of_node);
   PMPI_Comm_free(&reordered);

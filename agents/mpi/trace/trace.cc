@@ -82,12 +82,6 @@ class ThreadCounts final {
 
 thread_local ThreadCounts thread_counts;
 
-bool IsPredefinedType(MPI_Datatype type) {
-  int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED + 1;
-  return PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
-         combiner == MPI_COMBINER_NAMED;
-}
-
 }  // namespace
 
 void Recording::Open(MPI_Comm comm) {
@@ -117,7 +111,7 @@ void Recording::Sink::Send(int to, uint64_t bytes, uint64_t messages) {
 
 void Recording::Remember(int to, MPI_Comm comm, MPI_Datatype type, uint64_t gone) {
   const int world = ranks_->peers().World(to);
-  if (world == MPI_UNDEFINED || type == MPI_DATATYPE_NULL || !IsPredefinedType(type)) return;
+  if (world == MPI_UNDEFINED || type == MPI_DATATYPE_NULL || !IsPredefined(type)) return;
   Note([&] {
     counts_->Remember(type, BytesOf(1, type));
     counts_->Remember(to, comm, world, gone);

@@ -1,11 +1,9 @@
 #include "agents/mpi/tree/tag_pool.h"
 
 #include <algorithm>
-#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include "agents/mpi/core/session.h"

@@ -1,6 +1,5 @@
 #include "agents/mpi/tree/tree_news.h"
 
-#include <algorithm>
 #include <cstddef>
 
 namespace coppice::mpi {
