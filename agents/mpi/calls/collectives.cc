@@ -115,6 +115,32 @@ bool UsesTrees() {
   return session.IsUp() && session.settings().trees != TreesWhen::kNever;
 }
 
+#ifdef OPEN_MPI
+
+// The types of an alltoallw among as many as `comm` reaches.
+void TraceTypes(const void* send, const Fint* send_counts, const Fint* send_types,
+                const Fint* receive_counts, const Fint* receive_types, MPI_Comm comm) {
+  int peers = 0, is_inter = 0;
+  if (!IsTracing() || PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return;
+  if (is_inter) {
+    PMPI_Comm_remote_size(comm, &peers);
+  } else {
+    PMPI_Comm_size(comm, &peers);
+  }
+  const bool in_place = send == &mpi_fortran_in_place_;
+  std::vector<MPI_Datatype> types(peers);
+  for (int i = 0; i < peers; ++i) {
+    types[i] = PMPI_Type_f2c(in_place ? receive_types[i] : send_types[i]);
+  }
+  TraceAlltoallw(nullptr, in_place ? receive_counts : send_counts, types.data(), nullptr, nullptr,
+                 comm);
+}
+
+COPPICE_TRACED_COLLECTIVES(COPPICE_TRACE_OF)
+COPPICE_TREE_COLLECTIVES(COPPICE_TRACE_OF)
+
+#endif  // OPEN_MPI
+
 }  // namespace
 
 extern "C" {
@@ -178,46 +204,13 @@ COPPICE_TREE_COLLECTIVES_OF_DATA(COPPICE_LARGE_CALL)
   COPPICE_FORTRAN_CALLED(mpi_##FORTRAN, (ARGUMENTS(COPPICE_FORTRAN_PARAMETER), Fint * error), \
                          MPI_##NAME(ARGUMENTS(COPPICE_FROM_FORTRAN)))
 
+// On an intercommunicator the roots of Fortran are those of C.
 extern "C" {
 
 COPPICE_TREE_COLLECTIVES_WITHOUT_DATA(COPPICE_FORTRAN_CALL)
 #ifdef OPEN_MPI
+
 COPPICE_TREE_COLLECTIVES_OF_DATA(COPPICE_FORTRAN_CALL)
-#endif
-
-}  // extern "C"
-
-#ifdef OPEN_MPI
-
-namespace {
-
-// The types of an alltoallw among as many as `comm` reaches.
-void TraceTypes(const void* send, const Fint* send_counts, const Fint* send_types,
-                const Fint* receive_counts, const Fint* receive_types, MPI_Comm comm) {
-  int peers = 0, is_inter = 0;
-  if (!IsTracing() || PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return;
-  if (is_inter) {
-    PMPI_Comm_remote_size(comm, &peers);
-  } else {
-    PMPI_Comm_size(comm, &peers);
-  }
-  const bool in_place = send == &mpi_fortran_in_place_;
-  std::vector<MPI_Datatype> types(peers);
-  for (int i = 0; i < peers; ++i) {
-    types[i] = PMPI_Type_f2c(in_place ? receive_types[i] : send_types[i]);
-  }
-  TraceAlltoallw(nullptr, in_place ? receive_counts : send_counts, types.data(), nullptr, nullptr,
-                 comm);
-}
-
-COPPICE_TRACED_COLLECTIVES(COPPICE_TRACE_OF)
-COPPICE_TREE_COLLECTIVES(COPPICE_TRACE_OF)
-
-}  // namespace
-
-// On an intercommunicator the roots of Fortran are those of C.
-extern "C" {
-
 COPPICE_TRACED_COLLECTIVES(COPPICE_FORTRAN_BLOCKING)
 COPPICE_TRACED_COLLECTIVES(COPPICE_FORTRAN_NONBLOCKING)
 COPPICE_TREE_COLLECTIVES(COPPICE_FORTRAN_NONBLOCKING)
@@ -234,17 +227,13 @@ COPPICE_FORTRAN_TRACED(mpi_ialltoallw,
                        TraceTypes(send, send_counts, send_types, receive_counts, receive_types,
                                   PMPI_Comm_f2c(*comm)))
 
-}  // extern "C"
-
 #else
-
-extern "C" {
 
 COPPICE_FORTRAN_CALLED(mpi_ibarrier, (Fint * comm, Fint* request, Fint* error),
                        MPI_Ibarrier(*comm, request))
 COPPICE_FORTRAN_CALLED(mpi_barrier_init, (Fint * comm, Fint* info, Fint* request, Fint* error),
                        MPI_Barrier_init(*comm, *info, request))
 
-}  // extern "C"
-
 #endif  // OPEN_MPI
+
+}  // extern "C"

@@ -66,11 +66,6 @@ int WaitFor(pid_t pid) {
   return status;
 }
 
-void KillAndWait(pid_t pid) {
-  kill(pid, SIGKILL);
-  WaitFor(pid);
-}
-
 absl::Status CannotStart(const std::string& program, int error) {
   const std::string why = absl::StrCat(program, ": cannot be started: ", std::strerror(error));
   return error == ENOENT ? absl::NotFoundError(why) : absl::UnavailableError(why);
@@ -78,38 +73,34 @@ absl::Status CannotStart(const std::string& program, int error) {
 
 }  // namespace
 
-absl::StatusOr<Subprocess> Subprocess::Start(const std::vector<std::string>& arguments,
-                                             std::chrono::seconds cpu_limit) {
+absl::Status Subprocess::Start(const std::vector<std::string>& arguments,
+                               std::chrono::seconds cpu_limit) {
   std::vector<char*> words;
   for (const std::string& argument : arguments)
     words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
   Pipe output, errors;
   if (!output.Open() || !errors.Open()) return CannotStart(arguments[0], errno);
-  pid_t pid = 0;
-  const int failed = Spawn(words.data(), output.theirs.get(), errors.theirs.get(), pid);
-  if (failed != 0) return CannotStart(arguments[0], failed);
-  // Not pidfd_open(3), which glibc 2.36 declares for C alone.
-  OwnedFd end(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (end.get() < 0) {
-    const int error = errno;
-    KillAndWait(pid);
-    return CannotStart(arguments[0], error);
+  const int failed = Spawn(words.data(), output.theirs.get(), errors.theirs.get(), pid_);
+  if (failed != 0) {
+    pid_ = 0;
+    return CannotStart(arguments[0], failed);
   }
+  output_.fd = std::move(output.mine);
+  errors_.fd = std::move(errors.mine);
+  // Not pidfd_open(3), which glibc 2.36 declares for C alone.
+  end_fd_ = OwnedFd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  if (end_fd_.get() < 0) return CannotStart(arguments[0], errno);
   const auto seconds = static_cast<rlim_t>(cpu_limit.count());
   const rlimit limit{seconds, seconds};
-  (void)prlimit(pid, RLIMIT_CPU, &limit, nullptr);  // a second line of defence
-  return Subprocess(pid, std::move(end), std::move(output.mine), std::move(errors.mine));
+  (void)prlimit(pid_, RLIMIT_CPU, &limit, nullptr);  // a second line of defence
+  return absl::OkStatus();
 }
 
-Subprocess::Subprocess(Subprocess&& other) noexcept
-    : pid_(std::exchange(other.pid_, 0)),
-      end_fd_(std::move(other.end_fd_)),
-      output_(std::move(other.output_)),
-      errors_(std::move(other.errors_)) {}
-
 Subprocess::~Subprocess() {
-  if (pid_ != 0) KillAndWait(pid_);
+  if (pid_ == 0) return;
+  kill(pid_, SIGKILL);
+  WaitFor(pid_);
 }
 
 absl::Status Subprocess::Listen() {
@@ -233,24 +224,20 @@ absl::Status ProgramRun::Start() {
   if (is_client_) arguments.push_back(kLocalHost);
   const auto left = socket_.limit().deadline - std::chrono::steady_clock::now();
   const auto cpu_limit = std::chrono::ceil<std::chrono::seconds>(left);
-  auto process = Subprocess::Start(
+  const absl::Status started = process_.Start(
       arguments, std::clamp(cpu_limit, std::chrono::seconds(0), std::chrono::seconds(3600)) +
                      std::chrono::seconds(1));
-  if (absl::IsNotFound(process.status())) {
-    return Failed("is not installed: apt-get install perftest");
-  }
-  if (!process.ok()) return absl::FailedPreconditionError(process.status().message());
-  process_.emplace(*std::move(process));
-  return absl::OkStatus();
+  if (absl::IsNotFound(started)) return Failed("is not installed: apt-get install perftest");
+  return started.ok() ? started : absl::FailedPreconditionError(started.message());
 }
 
 absl::Status ProgramRun::Step(milliseconds wait) {
   const bool is_awaited = !is_client_ && !is_connected_;
   pollfd descriptors[] = {{socket_.fd(), POLLIN, 0},
                           {local_.get() >= 0 ? local_.get() : listener_.get(), POLLIN, 0},
-                          {process_->output_fd(), POLLIN, 0},
-                          {process_->errors_fd(), POLLIN, 0},
-                          {process_->end_fd(), POLLIN, 0}};
+                          {process_.output_fd(), POLLIN, 0},
+                          {process_.errors_fd(), POLLIN, 0},
+                          {process_.end_fd(), POLLIN, 0}};
   poll(descriptors, 5,
        static_cast<int>((is_awaited ? std::min(wait, kConnectEvery) : wait).count()));
   const auto has_news = [&](size_t i) { return descriptors[i].revents != 0; };
@@ -261,7 +248,7 @@ absl::Status ProgramRun::Step(milliseconds wait) {
   }
   if (status.ok() && has_news(0)) status = TakeFromPeer();
   if (status.ok() && (has_news(2) || has_news(3))) {
-    if (absl::Status heard = process_->Listen(); !heard.ok()) return Failed(heard.message());
+    if (absl::Status heard = process_.Listen(); !heard.ok()) return Failed(heard.message());
   }
   if (status.ok() && has_news(4)) status = End();
   return status;
@@ -340,7 +327,7 @@ absl::Status ProgramRun::Deliver(absl::string_view bytes) {
 // What it said last may be what the peer's one waits for.
 absl::Status ProgramRun::End() {
   has_ended_ = true;
-  const absl::Status ended = process_->End();
+  const absl::Status ended = process_.End();
   if (is_client_ && !is_connected_) {
     pollfd waiting{listener_.get(), POLLIN, 0};
     if (poll(&waiting, 1, 0) > 0) (void)Accept();
@@ -353,12 +340,12 @@ absl::Status ProgramRun::End() {
   local_.Close();
   if (ended.ok()) return absl::OkStatus();
   // perftest has its reasons in the errors, and a few in the output.
-  std::string words = LastWords(process_->errors());
+  std::string words = LastWords(process_.errors());
   if (words.empty()) words = LastWords(output());
   std::string what(ended.message());
   if (!words.empty()) absl::StrAppend(&what, ": ", words);
   // Of ibv_reg_mr(3) there is no other frequent reason.
-  if (absl::StrContains(process_->errors(), "Couldn't allocate MR")) {
+  if (absl::StrContains(process_.errors(), "Couldn't allocate MR")) {
     absl::StrAppend(&what, " (LimitMEMLOCK of coppice-agent.service, or ulimit -l)");
   }
   return Failed(what);

@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,10 +29,10 @@ class Subprocess final {
 
   // `arguments`: the program first, which is looked up in PATH. Its input is empty. `cpu_limit`: of
   // its processor time, after which the kernel ends it, should this process not be there to do so.
-  // NOT_FOUND: there is no such program. UNAVAILABLE: it cannot be started, and why.
-  static absl::StatusOr<Subprocess> Start(const std::vector<std::string>& arguments,
-                                          std::chrono::seconds cpu_limit);
-  Subprocess(Subprocess&& other) noexcept;
+  // NOT_FOUND: there is no such program. UNAVAILABLE: it cannot be started, and why. Once.
+  absl::Status Start(const std::vector<std::string>& arguments, std::chrono::seconds cpu_limit);
+  Subprocess() = default;
+  Subprocess(const Subprocess&) = delete;
   ~Subprocess();  // kills it and waits for that
 
   // For poll(2): readable when it has said something; -1: it will say nothing more. Listen then.
@@ -55,13 +54,8 @@ class Subprocess final {
     OwnedFd fd;
     std::string text{};
   };
-  Subprocess(pid_t pid, OwnedFd end_fd, OwnedFd output_fd, OwnedFd errors_fd)
-      : pid_(pid),
-        end_fd_(std::move(end_fd)),
-        output_{std::move(output_fd)},
-        errors_{std::move(errors_fd)} {}
 
-  pid_t pid_;  // 0: it is over
+  pid_t pid_ = 0;  // 0: it is over, or was not started
   OwnedFd end_fd_;
   Stream output_, errors_;
 };
@@ -93,7 +87,7 @@ class ProgramRun final {
   // Whether the peer has refused to go on.
   bool is_refused() const { return is_refused_; }
 
-  const std::string& output() const { return process_->output(); }
+  const std::string& output() const { return process_.output(); }
   // FAILED_PRECONDITION: "mlx5_0 port 1: ib_write_lat WHAT".
   absl::Status Failed(absl::string_view what) const;
 
@@ -114,7 +108,7 @@ class ProgramRun final {
   const PerftestProgram& program_;
   const InfinibandPort& port_;
   const bool is_client_;
-  std::optional<Subprocess> process_;
+  Subprocess process_;
   OwnedFd listener_;           // where the client is to come
   OwnedFd reserved_;           // the port where the server is to listen, until it is reached
   uint16_t tcp_port_ = 0;      // of it, or of the server
