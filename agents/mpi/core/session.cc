@@ -226,9 +226,9 @@ void TakeBackPresence() {
   PublishedHere().clear();
 }
 
-// ---- the session -------------------------------------------------------------------------------
-
 }  // namespace
+
+// ---- the session -------------------------------------------------------------------------------
 
 Session& Session::Get() {
   static Session* const session = new Session;  // outlives every static object of the program
@@ -239,16 +239,11 @@ void Session::Say(const std::string& line) {
   if (!settings_.verbose) return;
   {
     const std::lock_guard lock(said_mutex_);
-    const auto said = said_.find(line);
-    if (said != said_.end()) {
-      ++said->second;
-      return;
-    }
-    if (said_.size() >= kMaxLines) {
+    if (said_.size() >= kMaxLines && !said_.contains(line)) {
       ++unsaid_;
       return;
     }
-    said_[line] = 1;
+    if (++said_[line] > 1) return;
   }
   std::fprintf(stderr, "coppice: %s\n", line.c_str());
 }
@@ -354,11 +349,10 @@ bool Session::AreAllPresent() const {
 }
 
 void Session::AgreeOnSettings() {
-  AgreedSettings& agreed = settings_;
   static_assert(std::is_trivially_copyable_v<AgreedSettings>);
-  PMPI_Bcast(&agreed, sizeof(agreed), MPI_BYTE, 0, MPI_COMM_WORLD);
-  if (world_rank_ == 0) return;
-  settings_.verbose = false;
+  PMPI_Bcast(static_cast<AgreedSettings*>(&settings_), sizeof(AgreedSettings), MPI_BYTE, 0,
+             MPI_COMM_WORLD);
+  if (world_rank_ != 0) settings_.verbose = false;
 }
 
 void Session::FindHost() {

@@ -112,10 +112,11 @@ void Recording::Sink::Send(int to, uint64_t bytes, uint64_t messages) {
 void Recording::Remember(int to, MPI_Comm comm, MPI_Datatype type, uint64_t gone) {
   const int world = ranks_->peers().World(to);
   if (world == MPI_UNDEFINED || type == MPI_DATATYPE_NULL || !IsPredefined(type)) return;
-  Note([&] {
+  HasMemoryFor([&] {  // or the next one is found anew
     counts_->Remember(type, BytesOf(1, type));
     counts_->Remember(to, comm, world, gone);
     own_counts = counts_;
+    return true;
   });
 }
 
