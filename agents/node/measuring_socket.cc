@@ -159,15 +159,18 @@ absl::Status MeasuringSocket::Wait(short events) const {
   return WaitForAny(&descriptor, 1, limit_);
 }
 
-absl::Status MeasuringSocket::Send(const void* bytes, size_t size) {
-  const char* next = static_cast<const char*>(bytes);
+absl::Status MeasuringSocket::Transfer(char* next, size_t size, short events) {
   while (size > 0) {
-    const ssize_t count = send(fd_.get(), next, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t count = events == POLLOUT
+                              ? send(fd_.get(), next, size, MSG_NOSIGNAL | MSG_DONTWAIT)
+                              : recv(fd_.get(), next, size, MSG_DONTWAIT);
     if (count > 0) {
       next += count;
       size -= static_cast<size_t>(count);
+    } else if (count == 0) {
+      return absl::UnavailableError("the peer broke off");
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (absl::Status status = Wait(POLLOUT); !status.ok()) return status;
+      if (absl::Status status = Wait(events); !status.ok()) return status;
     } else if (errno != EINTR) {
       return Broken("the peer broke off", errno);
     }
@@ -175,22 +178,12 @@ absl::Status MeasuringSocket::Send(const void* bytes, size_t size) {
   return absl::OkStatus();
 }
 
+absl::Status MeasuringSocket::Send(const void* bytes, size_t size) {
+  return Transfer(const_cast<char*>(static_cast<const char*>(bytes)), size, POLLOUT);
+}
+
 absl::Status MeasuringSocket::Receive(void* bytes, size_t size) {
-  char* next = static_cast<char*>(bytes);
-  while (size > 0) {
-    const ssize_t count = recv(fd_.get(), next, size, MSG_DONTWAIT);
-    if (count > 0) {
-      next += count;
-      size -= static_cast<size_t>(count);
-    } else if (count == 0) {
-      return absl::UnavailableError("the peer broke off");
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (absl::Status status = Wait(POLLIN); !status.ok()) return status;
-    } else if (errno != EINTR) {
-      return Broken("the peer broke off", errno);
-    }
-  }
-  return absl::OkStatus();
+  return Transfer(static_cast<char*>(bytes), size, POLLIN);
 }
 
 absl::StatusOr<Addresses> Resolve(const std::string& address, const MeasuringLimit& limit) {

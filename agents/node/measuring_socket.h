@@ -63,6 +63,8 @@ class MeasuringSocket final {
 
  private:
   absl::Status Wait(short events) const;
+  // Sends, or with POLLIN receives.
+  absl::Status Transfer(char* next, size_t size, short events);
 
   OwnedFd fd_;
   MeasuringLimit limit_;

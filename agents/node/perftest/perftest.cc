@@ -43,34 +43,14 @@ bool IsPrefix(const std::string& text) {
   return text.size() == 16 && absl::c_all_of(text, absl::ascii_isxdigit);
 }
 
-// One side of a measurement.
-class Side final {
- public:
-  using Parse = absl::StatusOr<Spread> (*)(absl::string_view output, uint32_t bytes);
-
-  Side(MeasuringSocket& socket, const PortChoice& choice, bool is_active)
-      : socket_(socket), choice_(choice), is_active_(is_active) {}
-
-  // FAILED_PRECONDITION: both sides know that verbs failed.
-  absl::StatusOr<PingPongFigures> Measure(const PingPongNumbers& numbers);
-
- private:
-  // Each tells the other its subnet, or why it has no port.
-  absl::Status Meet();
-  absl::StatusOr<Spread> Run(const PerftestProgram& program, Parse parse);
-
-  MeasuringSocket& socket_;
-  const PortChoice& choice_;
-  const bool is_active_;
-  InfinibandPort port_;
-};
-
-absl::Status Side::Meet() {
-  absl::StatusOr<InfinibandPort> mine = FindPort(choice_);
-  const absl::Status said = mine.ok() ? SendWord(socket_, Kind::kOffer, mine->subnet_prefix)
-                                      : SendWord(socket_, Kind::kRefuse, mine.status().message());
+// Each side tells the other its subnet, or why it has no port.
+absl::StatusOr<InfinibandPort> Meet(MeasuringSocket& socket, const PortChoice& choice,
+                                    bool is_active) {
+  absl::StatusOr<InfinibandPort> mine = FindPort(choice);
+  const absl::Status said = mine.ok() ? SendWord(socket, Kind::kOffer, mine->subnet_prefix)
+                                      : SendWord(socket, Kind::kRefuse, mine.status().message());
   if (!said.ok()) return said;
-  const absl::StatusOr<PingPongWord> theirs = ReceiveWord(socket_);
+  const absl::StatusOr<PingPongWord> theirs = ReceiveWord(socket);
   if (!theirs.ok()) return theirs.status();
   if (theirs->kind != Kind::kRefuse && theirs->kind != Kind::kOffer) return OutOfOrder();
   if (!mine.ok()) return absl::FailedPreconditionError(mine.status().message());
@@ -80,41 +60,47 @@ absl::Status Side::Meet() {
   }
   if (theirs->text != mine->subnet_prefix) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the two are on different subnets, ", is_active_ ? mine->subnet_prefix : theirs->text,
-        " and ", is_active_ ? theirs->text : mine->subnet_prefix));
+        "the two are on different subnets, ", is_active ? mine->subnet_prefix : theirs->text,
+        " and ", is_active ? theirs->text : mine->subnet_prefix));
   }
-  port_ = *std::move(mine);
-  return absl::OkStatus();
+  return mine;
 }
 
-absl::StatusOr<Spread> Side::Run(const PerftestProgram& program, Parse parse) {
-  ProgramRun run(socket_, program, port_, is_active_);
+using Parse = absl::StatusOr<Spread> (*)(absl::string_view output, uint32_t bytes);
+
+absl::StatusOr<Spread> Run(MeasuringSocket& socket, const InfinibandPort& port, bool is_active,
+                           const PerftestProgram& program, Parse parse) {
+  ProgramRun run(socket, program, port, is_active);
   absl::Status status = run.RunToEnd();
   absl::StatusOr<Spread> spread = Spread();
-  if (status.ok() && is_active_) {
+  if (status.ok() && is_active) {
     spread = parse(run.output(), program.bytes);
     if (!spread.ok()) status = run.Failed(spread.status().message());
   }
   if (absl::IsFailedPrecondition(status) && !run.is_refused()) {
-    if (absl::Status said = SendWord(socket_, Kind::kRefuse, status.message()); !said.ok()) {
+    if (absl::Status said = SendWord(socket, Kind::kRefuse, status.message()); !said.ok()) {
       return said;
     }
   }
-  if (status.ok()) status = SendWord(socket_, Kind::kEnd);
+  if (status.ok()) status = SendWord(socket, Kind::kEnd);
   if (status.ok()) status = run.AwaitPeer();
   if (!status.ok()) return status;
   return spread;
 }
 
-absl::StatusOr<PingPongFigures> Side::Measure(const PingPongNumbers& numbers) {
-  if (absl::Status met = Meet(); !met.ok()) return met;
+// One side of a measurement. FAILED_PRECONDITION: both sides know that verbs failed.
+absl::StatusOr<PingPongFigures> Measure(MeasuringSocket& socket, const PortChoice& choice,
+                                        const PingPongNumbers& numbers, bool is_active) {
+  const absl::StatusOr<InfinibandPort> port = Meet(socket, choice, is_active);
+  if (!port.ok()) return port.status();
   PingPongFigures figures;
   figures.transport = PingPongTransport::kVerbs;
-  const auto latency = Run(LatencyProgram(numbers), ParseLatencyReport);
+  const auto latency = Run(socket, *port, is_active, LatencyProgram(numbers), ParseLatencyReport);
   if (!latency.ok()) return latency.status();
   figures.latency_us = *latency;
   if (numbers.transfers == 0) return figures;
-  const auto bandwidth = Run(BandwidthProgram(numbers), ParseBandwidthReport);
+  const auto bandwidth =
+      Run(socket, *port, is_active, BandwidthProgram(numbers), ParseBandwidthReport);
   if (!bandwidth.ok()) return bandwidth.status();
   figures.bandwidth_gbps = *bandwidth;
   return figures;
@@ -194,7 +180,7 @@ absl::StatusOr<Spread> ParseRow(absl::string_view output, absl::string_view head
 
 absl::StatusOr<PingPongFigures> MeasureOverVerbs(MeasuringSocket& socket, const PortChoice& choice,
                                                  const PingPongNumbers& numbers) {
-  return Side(socket, choice, /*is_active=*/true).Measure(numbers);
+  return Measure(socket, choice, numbers, /*is_active=*/true);
 }
 
 absl::Status TurnToTcp(MeasuringSocket& socket) {
@@ -209,7 +195,7 @@ absl::Status TurnToTcp(MeasuringSocket& socket) {
 
 absl::StatusOr<bool> AnswerOverVerbs(MeasuringSocket& socket, const PortChoice& choice,
                                      const PingPongNumbers& numbers) {
-  const absl::Status failed = Side(socket, choice, /*is_active=*/false).Measure(numbers).status();
+  const absl::Status failed = Measure(socket, choice, numbers, /*is_active=*/false).status();
   if (failed.ok()) return true;
   if (!absl::IsFailedPrecondition(failed)) return failed;
   for (;;) {
