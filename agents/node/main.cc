@@ -22,6 +22,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -117,24 +118,6 @@ int BlockSignals() {
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-// Tells systemd how the agent is, for as long as it lives.
-class PulseTimer final {
- public:
-  PulseTimer(EventLoop* loop, const NodeAgent* agent) : loop_(loop), agent_(agent) { Beat(); }
-  ~PulseTimer() { loop_->Cancel(next_); }
-  PulseTimer(const PulseTimer&) = delete;
-
- private:
-  void Beat() {
-    sd_notify(0, absl::StrCat("WATCHDOG=1\nSTATUS=", agent_->Describe()).c_str());
-    next_ = loop_->After(kPulse, [this] { Beat(); });
-  }
-
-  EventLoop* const loop_;
-  const NodeAgent* const agent_;
-  EventLoop::Timer next_;
-};
-
 // Each process of the node takes one, and a shell's soft limit is 1024.
 void RaiseDescriptorLimit() {
   rlimit limit{};
@@ -168,10 +151,14 @@ absl::Status Serve(const Settings& settings, int signals) {
   if (!agent.ok()) return agent.status();
   (*loop)->Watch(signals, EPOLLIN, [&loop](uint32_t) { (*loop)->Stop(); });
   sd_notify(0, "READY=1");
-  {
-    const PulseTimer pulse(loop->get(), agent->get());
-    (*loop)->Run();
-  }
+  EventLoop::Timer next_beat;
+  const std::function<void()> beat = [&] {
+    sd_notify(0, absl::StrCat("WATCHDOG=1\nSTATUS=", (*agent)->Describe()).c_str());
+    next_beat = (*loop)->After(kPulse, beat);
+  };
+  beat();
+  (*loop)->Run();
+  (*loop)->Cancel(next_beat);
   (*loop)->Forget(signals);  // nobody reads it: it would stay ready
   sd_notify(0, "STOPPING=1");
   spdlog::info("stopping");

@@ -120,13 +120,9 @@ bool UsesTrees() {
 // The types of an alltoallw among as many as `comm` reaches.
 void TraceTypes(const void* send, const Fint* send_counts, const Fint* send_types,
                 const Fint* receive_counts, const Fint* receive_types, MPI_Comm comm) {
-  int peers = 0, is_inter = 0;
-  if (!IsTracing() || PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return;
-  if (is_inter) {
-    PMPI_Comm_remote_size(comm, &peers);
-  } else {
-    PMPI_Comm_size(comm, &peers);
-  }
+  int is_inter = 0, peers = SizeOf(comm);
+  PMPI_Comm_test_inter(comm, &is_inter);
+  if (is_inter) PMPI_Comm_remote_size(comm, &peers);
   const bool in_place = send == &mpi_fortran_in_place_;
   std::vector<MPI_Datatype> types(peers);
   for (int i = 0; i < peers; ++i) {

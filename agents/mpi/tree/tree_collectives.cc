@@ -73,56 +73,24 @@ void BcastWays(const TreeShape& shape, int root, Flow* flow) {
 // would be in memory twice.
 constexpr MPI_Count kMaxPacked = MPI_Count{4} << 20U;
 
-// The bytes of a broadcast in the order in which they are sent. Ranks may name the same data by
-// different types and counts: segments of bytes are all that they have in common.
-class BcastBytes final {
- public:
-  BcastBytes(void* buffer, int count, const TypeLayout& layout, const CommunicatorTree& tree)
-      : buffer_(buffer),
-        count_(count),
-        layout_(layout),
-        packed_(tree.packed[0]),
-        rank_(tree.shape.rank),
-        tags_(tree.tags) {}
-
-  int size() const { return static_cast<int>(count_ * layout_.size); }
-  void* data() const { return layout_.IsPlainBytes() ? buffer_ : packed_; }
-
-  int Pack(bool is_sender) {
-    if (layout_.IsPlainBytes() || !is_sender) return MPI_SUCCESS;
-    int position = 0;
-    if (buffer_ != MPI_BOTTOM) {
-      return PMPI_Pack(buffer_, count_, layout_.type, data(), size(), &position, tags_.comm);
-    }
-    return SendToItself(buffer_, count_, layout_.type, data(), size(), MPI_PACKED);
+// Packs what is broadcast, or unpacks it. Ranks may name the same data by different types and
+// counts: segments of bytes are all that they have in common. By a message to itself instead of
+// MPI_Pack and MPI_Unpack where MPICH refuses these, for a buffer at MPI_BOTTOM.
+int Repack(bool packs, void* buffer, int count, MPI_Datatype type, void* packed, int bytes,
+           const CommunicatorTree& tree) {
+  const MPI_Comm comm = tree.tags.comm;
+  const int own = tree.tags.members.World(tree.shape.rank);
+  const int tag = tree.tags.first_tag + kCopyTag;
+  int position = 0;
+  if (buffer != MPI_BOTTOM) {
+    return packs ? PMPI_Pack(buffer, count, type, packed, bytes, &position, comm)
+                 : PMPI_Unpack(packed, bytes, &position, buffer, count, type, comm);
   }
-
-  int Unpack(bool is_sender) {
-    if (layout_.IsPlainBytes() || is_sender) return MPI_SUCCESS;
-    int position = 0;
-    if (buffer_ != MPI_BOTTOM) {
-      return PMPI_Unpack(data(), size(), &position, buffer_, count_, layout_.type, tags_.comm);
-    }
-    return SendToItself(data(), size(), MPI_PACKED, buffer_, count_, layout_.type);
-  }
-
- private:
-  // Instead of MPI_Pack and MPI_Unpack, which MPICH refuses for a buffer at MPI_BOTTOM.
-  int SendToItself(const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count,
-                   MPI_Datatype to_type) const {
-    const int own = tags_.members.World(rank_);
-    const int tag = tags_.first_tag + kCopyTag;
-    return PMPI_Sendrecv(from, from_count, from_type, own, tag, to, to_count, to_type, own, tag,
-                         tags_.comm, MPI_STATUS_IGNORE);
-  }
-
-  void* buffer_;
-  int count_;
-  const TypeLayout& layout_;
-  void* packed_;
-  int rank_;
-  const TreeTags& tags_;
-};
+  return packs ? PMPI_Sendrecv(buffer, count, type, own, tag, packed, bytes, MPI_PACKED, own, tag,
+                               comm, MPI_STATUS_IGNORE)
+               : PMPI_Sendrecv(packed, bytes, MPI_PACKED, own, tag, buffer, count, type, own, tag,
+                               comm, MPI_STATUS_IGNORE);
+}
 
 // What Reduce and Allreduce have in common; null if the native one has to do it. `may` says whether
 // the buffers are ones, of elements that are laid out so.
@@ -238,24 +206,24 @@ bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm co
   const bool has_room = bytes > kMaxPacked ? AllSay(comm, layout.IsPlainBytes())
                                            : tree->packed.Reserve(comm, static_cast<size_t>(bytes));
   if (!has_room) return Native();
-  const bool is_sender = tree->shape.rank == root;
-  BcastBytes data(buffer, count, layout, *tree);
-  const int packed = data.Pack(is_sender);
+  const bool is_sender = tree->shape.rank == root, is_plain = layout.IsPlainBytes();
   Flow flow;
   LayoutOf(MPI_BYTE, &flow.layout);
-  flow.count = data.size();
+  flow.count = static_cast<int>(bytes);
   flow.has_result = true;
-  flow.result = data.data();
+  flow.result = is_plain ? buffer : tree->packed[0];
   BcastWays(tree->shape, root, &flow);
+  const auto repack = [&] {
+    return is_plain ? MPI_SUCCESS
+                    : Repack(is_sender, buffer, count, type, flow.result, flow.count, *tree);
+  };
   const Reach reach = tree->shape.root == root ? Reach::kAll : Reach::kSome;
-  if (packed != MPI_SUCCESS) {
-    *error = packed;
-    PMPI_Comm_call_errhandler(comm, packed);
-    return true;
+  *error = is_sender ? repack() : MPI_SUCCESS;
+  if (*error == MPI_SUCCESS) {
+    Run(comm, tree, reach, &flow, kCountBcast, error);
+    if (*error != MPI_SUCCESS) return true;  // which is told already
+    if (!is_sender) *error = repack();
   }
-  Run(comm, tree, reach, &flow, kCountBcast, error);
-  if (*error != MPI_SUCCESS) return true;
-  *error = data.Unpack(is_sender);
   if (*error != MPI_SUCCESS) PMPI_Comm_call_errhandler(comm, *error);
   return true;
 }
