@@ -1,9 +1,10 @@
 #include "agents/node/daemon_link.h"
 
-#include <algorithm>
 #include <random>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "client/connection.h"
 #include "client/library/messages.h"
 
@@ -18,88 +19,8 @@ constexpr size_t kLongestUser = 255;
 
 // gRPC ends the process over metadata of other characters.
 bool CanBeNamed(absl::string_view user) {
-  return !user.empty() && user.size() <= kLongestUser &&
-         std::all_of(user.begin(), user.end(), [](char c) { return c > ' ' && c < 0x7f; });
+  return !user.empty() && user.size() <= kLongestUser && absl::c_all_of(user, absl::ascii_isgraph);
 }
-
-}  // namespace
-
-std::shared_ptr<ForwardedCall> ForwardedCall::Start(grpc::GenericStub& stub, EventLoop* loop,
-                                                    std::shared_ptr<void> token,
-                                                    const Request& request, Events events) {
-  std::shared_ptr<ForwardedCall> call(new ForwardedCall(loop, std::move(token)));
-  call->self_ = call;
-  call->events_ = std::move(events);
-  if (!CanBeNamed(request.user)) {
-    call->End({grpc::StatusCode::INVALID_ARGUMENT,
-               "user: has no name of 1 to 255 printable characters; give the uid in digits"});
-    return call;
-  }
-  const grpc::Slice slice(request.message.data(), request.message.size());
-  call->request_ = grpc::ByteBuffer(&slice, 1);
-  call->context_.AddMetadata(kUserKey, request.user);
-  call->context_.AddMetadata(kByAgentKey, "1");
-  if (request.timeout.count() > 0) {
-    call->context_.set_deadline(std::chrono::system_clock::now() + request.timeout);
-  }
-  stub.PrepareBidiStreamingCall(&call->context_, request.method, {}, call.get());
-  call->AddHold();  // reads are begun outside of reactions, too
-  call->StartWriteLast(&call->request_, {});
-  call->StartRead(&call->answer_);
-  call->StartCall();
-  return call;
-}
-
-// The last of it, with gRPC or without.
-void ForwardedCall::End(const grpc::Status& status) {
-  loop_->Post([self = std::move(self_), status] {
-    const Events events = std::exchange(self->events_, {});
-    if (events.on_end) events.on_end(status);
-  });
-}
-
-void ForwardedCall::ReadMore() {
-  if (is_reading_) return;
-  is_reading_ = true;
-  StartRead(&answer_);
-}
-
-void ForwardedCall::Cancel() {
-  if (is_cancelled_) return;
-  is_cancelled_ = true;
-  context_.TryCancel();
-  ReadMore();  // until it fails
-}
-
-void ForwardedCall::Abandon() {
-  events_ = {};
-  Cancel();
-}
-
-void ForwardedCall::OnReadDone(bool ok) {
-  if (!ok) {
-    RemoveHold();
-    return;
-  }
-  loop_->Post([self = self_] {
-    self->is_reading_ = false;
-    self->TakeMessage(self->answer_);
-  });
-}
-
-void ForwardedCall::TakeMessage(const grpc::ByteBuffer& message) {
-  if (is_cancelled_ || !events_.on_message) {
-    ReadMore();
-    return;
-  }
-  // May be abandoned by what it calls.
-  const auto on_message = events_.on_message;
-  on_message(TextOf(message));
-}
-
-void ForwardedCall::OnDone(const grpc::Status& status) { End(status); }
-
-namespace {
 
 // A daemon that restarts is back within seconds; hundreds of agents that come back do so within
 // a few. gRPC adds a random fifth.
@@ -126,6 +47,82 @@ std::shared_ptr<grpc::Channel> MakeChannel(
 
 }  // namespace
 
+// The last of it, with gRPC or without.
+void ForwardedCall::End(const grpc::Status& status) {
+  loop_->Post([self = std::move(self_), status] {
+    const Events events = std::exchange(self->events_, {});
+    if (events.on_end) events.on_end(status);
+  });
+}
+
+void ForwardedCall::Send(absl::string_view message) {
+  if (is_over_) return;
+  const grpc::Slice slice(message.data(), message.size());
+  unsent_.emplace_back(&slice, 1);
+  if (!is_own_stream_) return StartWriteLast(&unsent_.front(), {});
+  if (unsent_.size() == 1) StartWrite(&unsent_.front());
+}
+
+void ForwardedCall::OnWriteDone(bool ok) {
+  if (!is_own_stream_) return;
+  loop_->Post([self = self_, ok] {
+    self->unsent_.pop_front();
+    if (!ok) {
+      self->unsent_.clear();
+      self->context_.TryCancel();
+    } else if (!self->unsent_.empty() && !self->is_over_) {
+      self->StartWrite(&self->unsent_.front());
+    }
+  });
+}
+
+void ForwardedCall::ReadMore() {
+  if (is_reading_) return;
+  is_reading_ = true;
+  StartRead(&answer_);
+}
+
+void ForwardedCall::Cancel() {
+  if (is_cancelled_) return;
+  is_cancelled_ = true;
+  context_.TryCancel();
+  ReadMore();  // until it fails
+}
+
+void ForwardedCall::Abandon() {
+  events_ = {};
+  Cancel();
+}
+
+void ForwardedCall::OnReadDone(bool ok) {
+  if (!ok && !is_own_stream_) return RemoveHold();
+  if (!ok) {
+    loop_->Post([self = self_] {
+      self->is_over_ = true;
+      self->RemoveHold();
+    });
+    return;
+  }
+  loop_->Post([self = self_] {
+    self->is_reading_ = false;
+    self->TakeMessage(self->answer_);
+  });
+}
+
+void ForwardedCall::TakeMessage(const grpc::ByteBuffer& message) {
+  if (is_cancelled_ || !events_.on_message) {
+    ReadMore();
+    return;
+  }
+  // May be abandoned by what it calls.
+  const auto on_message = events_.on_message;
+  const std::string text = TextOf(message);
+  if (events_.reads_on) ReadMore();
+  on_message(text);
+}
+
+void ForwardedCall::OnDone(const grpc::Status& status) { End(status); }
+
 DaemonLink::DaemonLink(EventLoop* loop, std::string server,
                        const std::shared_ptr<grpc::ChannelCredentials>& credentials)
     : loop_(loop),
@@ -134,6 +131,32 @@ DaemonLink::DaemonLink(EventLoop* loop, std::string server,
       stub_(channel_),
       hurry_pause_(std::chrono::milliseconds(kFirstPauseMs),
                    std::chrono::milliseconds(kLongestPauseMs), std::random_device()()) {}
+
+std::shared_ptr<ForwardedCall> DaemonLink::Call(const ForwardedCall::Request& request,
+                                                ForwardedCall::Events events) {
+  std::shared_ptr<ForwardedCall> call(new ForwardedCall(loop_, token_, request.is_own_stream));
+  call->self_ = call;
+  call->events_ = std::move(events);
+  if (!request.is_own_stream && !CanBeNamed(request.user)) {
+    call->End({grpc::StatusCode::INVALID_ARGUMENT,
+               "user: has no name of 1 to 255 printable characters; give the uid in digits"});
+    return call;
+  }
+  call->context_.set_wait_for_ready(request.waits_for_daemon);
+  if (!request.is_own_stream) {
+    call->context_.AddMetadata(kUserKey, request.user);
+    call->context_.AddMetadata(kByAgentKey, "1");
+  }
+  if (request.timeout.count() > 0) {
+    call->context_.set_deadline(std::chrono::system_clock::now() + request.timeout);
+  }
+  stub_.PrepareBidiStreamingCall(&call->context_, request.method, {}, call.get());
+  call->AddHold();  // reads and writes are begun outside of reactions, too
+  call->Send(request.message);
+  call->StartRead(&call->answer_);
+  call->StartCall();
+  return call;
+}
 
 void DaemonLink::Hurry() {
   if (channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY) {

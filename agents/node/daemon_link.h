@@ -7,6 +7,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,12 +18,11 @@
 
 namespace coppice {
 
-// One call that the agent carries to the daemon for somebody: a request as bytes, answers as bytes,
-// read one at a time as fast as whoever asked takes them.
+// One call to the daemon: a request as bytes, answers as bytes, read one at a time as fast as
+// whoever asked takes them. In somebody's name, or the agent's own, which may send more.
 //
 // Belongs to the loop; gRPC's threads only post to it. It keeps itself until gRPC is done with it,
 // so its owner may let go at any time.
-
 class ForwardedCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   struct Request {
@@ -30,42 +30,46 @@ class ForwardedCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grp
     std::string user;  // in whose name: a uid in digits, or a login name; never empty
     absl::string_view message;
     std::chrono::milliseconds timeout{0};  // 0: none
+    bool is_own_stream = false;            // of the agent itself, in nobody's name
+    bool waits_for_daemon = false;         // for a connection
   };
   struct Events {
-    // The next message is read after ReadMore().
     std::function<void(const std::string& message)> on_message;
     std::function<void(const grpc::Status& status)> on_end;  // last; also after Cancel
+    bool reads_on = false;  // else the next message is read after ReadMore()
   };
 
-  // `token` is held until gRPC is done with the call. INVALID_ARGUMENT is its end if `user` is
-  // nobody who can be named in metadata: without a name the call would be the agent's own.
-  static std::shared_ptr<ForwardedCall> Start(grpc::GenericStub& stub, EventLoop* loop,
-                                              std::shared_ptr<void> token, const Request& request,
-                                              Events events);
-
   void ReadMore();
+  // Another message of an own stream.
+  void Send(absl::string_view message);
   // Ends it at the daemon; its end is still told.
   void Cancel();
   // No more events; ends it at the daemon.
   void Abandon();
 
   void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
   void OnDone(const grpc::Status& status) override;
 
  private:
-  ForwardedCall(EventLoop* loop, std::shared_ptr<void> token)
-      : loop_(loop), token_(std::move(token)) {}
+  ForwardedCall(EventLoop* loop, std::shared_ptr<void> token, bool is_own_stream)
+      : loop_(loop), token_(std::move(token)), is_own_stream_(is_own_stream) {}
 
   void End(const grpc::Status& status);
   void TakeMessage(const grpc::ByteBuffer& message);
 
+  friend class DaemonLink;
+
   EventLoop* const loop_;
-  const std::shared_ptr<void> token_;
+  const std::shared_ptr<void> token_;  // held until gRPC is done with the call
+  const bool is_own_stream_;
   grpc::ClientContext context_;
-  grpc::ByteBuffer request_, answer_;
+  std::deque<grpc::ByteBuffer> unsent_;  // the first is being written
+  grpc::ByteBuffer answer_;
   std::shared_ptr<ForwardedCall> self_;  // until OnDone
   Events events_;
   bool is_cancelled_ = false;
+  bool is_over_ = false;    // nothing is written any more
   bool is_reading_ = true;  // a read is under way, or will never be again
 };
 
@@ -76,13 +80,11 @@ class DaemonLink final {
   DaemonLink(EventLoop* loop, std::string server,
              const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
+  // INVALID_ARGUMENT is its end if `user` is nobody who can be named in metadata: without a name
+  // the call would be the agent's own.
   std::shared_ptr<ForwardedCall> Call(const ForwardedCall::Request& request,
-                                      ForwardedCall::Events events) {
-    return ForwardedCall::Start(stub_, loop_, token_, request, std::move(events));
-  }
-  // Held by whatever uses the channel and posts to the loop.
-  const std::shared_ptr<void>& token() const { return token_; }
-  // Nothing does any more.
+                                      ForwardedCall::Events events);
+  // No call uses the channel or posts to the loop any more.
   bool IsIdle() const { return token_.use_count() == 1; }
   // Now; begins to connect if nobody has.
   bool IsConnected() { return channel_->GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY; }
@@ -92,7 +94,6 @@ class DaemonLink final {
   void Hurry();
 
   const std::string& server() const { return server_; }
-  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   EventLoop* loop() const { return loop_; }
 
  private:

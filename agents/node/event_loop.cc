@@ -2,13 +2,9 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
-#include <utility>
-
-#include "absl/strings/str_cat.h"
 
 namespace coppice {
 namespace {
@@ -25,33 +21,28 @@ void Control(int epoll, int operation, int fd, uint32_t events) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create() {
-  const int epoll = epoll_create1(EPOLL_CLOEXEC);
-  const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (epoll < 0 || wake < 0) {
-    if (epoll >= 0) close(epoll);
-    if (wake >= 0) close(wake);
+  OwnedFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  OwnedFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (epoll.get() < 0 || wake.get() < 0) {
     return absl::ResourceExhaustedError("no file descriptor is left; raise LimitNOFILE");
   }
-  std::unique_ptr<EventLoop> loop(new EventLoop(epoll, wake));
-  Control(epoll, EPOLL_CTL_ADD, wake, EPOLLIN);
+  Control(epoll.get(), EPOLL_CTL_ADD, wake.get(), EPOLLIN);
+  std::unique_ptr<EventLoop> loop(new EventLoop(std::move(epoll), std::move(wake)));
   return loop;
-}
-
-EventLoop::~EventLoop() {
-  close(epoll_);
-  close(wake_);
 }
 
 void EventLoop::Watch(int fd, uint32_t events, OnReady on_ready) {
   watched_[fd] = std::make_shared<OnReady>(std::move(on_ready));
-  Control(epoll_, EPOLL_CTL_ADD, fd, events);
+  Control(epoll_.get(), EPOLL_CTL_ADD, fd, events);
 }
 
-void EventLoop::Change(int fd, uint32_t events) { Control(epoll_, EPOLL_CTL_MOD, fd, events); }
+void EventLoop::Change(int fd, uint32_t events) {
+  Control(epoll_.get(), EPOLL_CTL_MOD, fd, events);
+}
 
 void EventLoop::Forget(int fd) {
   watched_.erase(fd);
-  Control(epoll_, EPOLL_CTL_DEL, fd, 0);
+  Control(epoll_.get(), EPOLL_CTL_DEL, fd, 0);
 }
 
 EventLoop::Timer EventLoop::After(Duration wait, std::function<void()> work) {
@@ -66,7 +57,7 @@ void EventLoop::Post(std::function<void()> work) {
   posted_.push_back(std::move(work));
   if (posted_.size() > 1) return;  // woken already
   const uint64_t one = 1;
-  (void)!write(wake_, &one, sizeof one);
+  (void)!write(wake_.get(), &one, sizeof one);
 }
 
 int EventLoop::UntilNextTimer() const {
@@ -87,7 +78,7 @@ void EventLoop::RunTimers() {
 
 void EventLoop::RunPosted() {
   uint64_t count = 0;
-  (void)!read(wake_, &count, sizeof count);
+  (void)!read(wake_.get(), &count, sizeof count);
   std::vector<std::function<void()>> work;
   {
     const std::lock_guard<std::mutex> lock(mu_);
@@ -98,10 +89,10 @@ void EventLoop::RunPosted() {
 
 void EventLoop::RunOnce() {
   epoll_event events[kEventsAtOnce];
-  const int count = epoll_wait(epoll_, events, kEventsAtOnce, UntilNextTimer());
+  const int count = epoll_wait(epoll_.get(), events, kEventsAtOnce, UntilNextTimer());
   for (int i = 0; i < count; ++i) {
     const int fd = events[i].data.fd;
-    if (fd == wake_) {
+    if (fd == wake_.get()) {
       RunPosted();
       continue;
     }
@@ -126,9 +117,7 @@ void EventLoop::RunUntil(const std::function<bool()>& is_done, Duration most) {
   Cancel(limit);
 }
 
-LoopTurns::~LoopTurns() {
-  if (is_timed_) loop_->Cancel(next_turn_);
-}
+LoopTurns::~LoopTurns() { loop_->Cancel(next_turn_); }
 
 void LoopTurns::Add(std::function<bool()> step) {
   works_.push_back(std::move(step));

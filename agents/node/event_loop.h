@@ -3,6 +3,8 @@
 #ifndef COPPICE_AGENTS_NODE_EVENT_LOOP_H_
 #define COPPICE_AGENTS_NODE_EVENT_LOOP_H_
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +21,27 @@
 
 namespace coppice {
 
+// A file descriptor that is closed with its holder.
+class OwnedFd final {
+ public:
+  explicit OwnedFd(int fd = -1) : fd_(fd) {}
+  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  OwnedFd& operator=(OwnedFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~OwnedFd() { Close(); }
+
+  int get() const { return fd_; }  // -1: none
+  void Close() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_;
+};
+
 class EventLoop final {
  public:
   using Duration = std::chrono::milliseconds;
@@ -27,7 +50,6 @@ class EventLoop final {
 
   // RESOURCE_EXHAUSTED: no descriptor is left.
   static absl::StatusOr<std::unique_ptr<EventLoop>> Create();
-  ~EventLoop();
 
   // The three below: `fd` is the caller's; Forget it before it is closed. `events` as epoll(7) has
   // them; errors and hang-ups are always told.
@@ -35,7 +57,7 @@ class EventLoop final {
   void Change(int fd, uint32_t events);
   void Forget(int fd);
 
-  // Once, after `wait`.
+  // Once, after `wait`. To cancel what has run, or Timer(), does nothing.
   Timer After(Duration wait, std::function<void()> work);
   void Cancel(const Timer& timer) { timers_.erase(timer); }
 
@@ -49,15 +71,15 @@ class EventLoop final {
   void RunUntil(const std::function<bool()>& is_done, Duration most);
 
  private:
-  EventLoop(int epoll, int wake) : epoll_(epoll), wake_(wake) {}
+  EventLoop(OwnedFd epoll, OwnedFd wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
 
   void RunOnce();
   int UntilNextTimer() const;
   void RunTimers();
   void RunPosted();
 
-  const int epoll_;
-  const int wake_;  // eventfd
+  const OwnedFd epoll_;
+  const OwnedFd wake_;  // eventfd
   bool is_stopped_ = false;
   std::unordered_map<int, std::shared_ptr<OnReady>> watched_;
   uint64_t last_timer_ = 0;
@@ -67,14 +89,12 @@ class EventLoop final {
 };
 
 // Long work on the loop in short steps: so many in one turn, then a pause for whatever else there
-// is, so that nobody waits longer for the agent because somebody gave it thousands of things to
-// look at.
+// is.
 //
 //   | steps, at most kStepsOfTurn |     pause     | steps |     pause     | ...
 //
-// Works take their steps by turns: one step of each, and again.
-
-// Belongs to the loop, which outlives it. What is not done when it goes is dropped.
+// Works take their steps by turns: one step of each, and again. Belongs to the loop, which outlives
+// it. What is not done when it goes is dropped.
 class LoopTurns final {
  public:
   // A step is a look at one process, some 50 us: a turn takes a fifth of the loop's time.
@@ -96,7 +116,7 @@ class LoopTurns final {
   size_t steps_left_ = kStepsOfTurn;
   bool is_stepping_ = false;
   bool is_timed_ = false;
-  EventLoop::Timer next_turn_;  // if is_timed_
+  EventLoop::Timer next_turn_;
 };
 
 }  // namespace coppice

@@ -1,18 +1,19 @@
 #include "agents/node/hold_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kFormat = 1;
+constexpr size_t kQuotedBytes = 64;  // of a bad id, in a message
 
 absl::Status NoHolds(absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("no list of held jobs: ", why));
@@ -55,36 +57,24 @@ bool ReadJob(const json& entry, HeldJob& job) {
          ReadProcesses(entry["processes"], job.processes);
 }
 
-// fsync, and close whatever comes of it.
-bool Finish(int fd) {
-  const bool is_synced = fsync(fd) == 0;
-  return close(fd) == 0 && is_synced;
-}
-
-bool WriteAll(int fd, absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = write(fd, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(count));
+// Replaces `path`, which is the agent's own to read, by `text`, durably. False: errno.
+bool Replace(const std::string& path, absl::string_view text) {
+  const std::string next = path + ".next";
+  std::FILE* const file = std::fopen(next.c_str(), "we");
+  if (file == nullptr) return false;
+  const bool is_written = fchmod(fileno(file), 0600) == 0 &&
+                          std::fwrite(text.data(), 1, text.size(), file) == text.size() &&
+                          std::fflush(file) == 0 && fsync(fileno(file)) == 0;
+  if (std::fclose(file) != 0 || !is_written || std::rename(next.c_str(), path.c_str()) != 0) {
+    return false;
+  }
+  const std::string of = std::filesystem::absolute(path).parent_path();
+  const int folder = open(of.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    fsync(folder);
+    close(folder);
   }
   return true;
-}
-
-// 0, or errno.
-int ReadToEnd(int fd, std::string& text) {
-  for (;;) {
-    char bytes[65536];
-    const ssize_t count = read(fd, bytes, sizeof bytes);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return count == 0 ? 0 : errno;
-    text.append(bytes, static_cast<size_t>(count));
-  }
-}
-
-std::string FolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
 }  // namespace
@@ -125,38 +115,26 @@ absl::StatusOr<std::vector<HeldJob>> ParseHolds(absl::string_view text,
 }
 
 absl::StatusOr<std::vector<HeldJob>> HoldFile::Load() const {
-  const auto failed = [this](int error) {
-    return absl::UnavailableError(absl::StrCat("held jobs ", path_, ": ", std::strerror(error),
-                                               "; make it the agent's own, or move it away"));
+  const auto failed = [this](absl::string_view why) {
+    return absl::UnavailableError(
+        absl::StrCat("held jobs ", path_, ": ", why, "; make it the agent's own, or move it away"));
   };
-  const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0 && errno == ENOENT) return std::vector<HeldJob>();
-  if (fd < 0) return failed(errno);
-  std::string text;
-  const int error = ReadToEnd(fd, text);
-  close(fd);
-  if (error != 0) return failed(error);
-  auto jobs = ParseHolds(text, BootId());
+  const absl::StatusOr<std::string> text = ReadTextFile(path_);
+  if (absl::IsNotFound(text.status())) return std::vector<HeldJob>();
+  if (!text.ok()) return failed(text.status().message());
+  auto jobs = ParseHolds(*text, BootId());
   if (jobs.ok()) return jobs;
   const std::string aside = path_ + ".unreadable";
-  if (std::rename(path_.c_str(), aside.c_str()) != 0) return failed(errno);
+  if (std::rename(path_.c_str(), aside.c_str()) != 0) return failed(std::strerror(errno));
   return absl::DataLossError(absl::StrCat("held jobs ", path_, ": ", jobs.status().message(),
                                           "; it is now ", aside,
                                           ", and the jobs' leases are no longer renewed"));
 }
 
 absl::Status HoldFile::Save(const std::vector<HeldJob>& jobs) const {
-  const std::string next = path_ + ".next";
-  const int fd = open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  const bool is_written = fd >= 0 && WriteAll(fd, FormatHolds(jobs, BootId()));
-  const bool is_finished = fd >= 0 && Finish(fd);
-  if (!is_written || !is_finished || std::rename(next.c_str(), path_.c_str()) != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("held jobs ", path_, ": cannot be written: ", std::strerror(errno)));
-  }
-  const int folder = open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0) Finish(folder);
-  return absl::OkStatus();
+  if (Replace(path_, FormatHolds(jobs, BootId()))) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("held jobs ", path_, ": cannot be written: ", std::strerror(errno)));
 }
 
 absl::Status AdmitJob(absl::string_view id, absl::string_view user, const HoldShares& others) {
@@ -182,12 +160,6 @@ absl::Status AdmitProcesses(const HeldJob& job, const HoldShares& others) {
                    others.processes_of_user + own, " of user ", job.user, "; the most are ",
                    kMaxProcesses, ", ", kMaxProcessesOfUser, " of a user"));
 }
-
-namespace {
-
-constexpr size_t kQuotedBytes = 64;  // of a bad id, in a message
-
-}  // namespace
 
 absl::Status CheckHoldRequest(const v1::HoldJobRequest& request) {
   const std::string& id = request.job_id();

@@ -62,12 +62,10 @@ struct HoldShares {
 absl::Status AdmitJob(absl::string_view id, absl::string_view user, const HoldShares& others);
 absl::Status AdmitProcesses(const HeldJob& job, const HoldShares& others);
 
-// What a process asks to be held, as it can be judged without a look at anything. Looking at
-// processes (job_keeper.h) takes time on the loop, so nobody gets it for a job that is
-// another's.
-
-// INVALID_ARGUMENT: `job_id` is not an id as the daemon writes it ("7",
-// not "07": one job would be held under many names). RESOURCE_EXHAUSTED: too many processes.
+// What can be judged of a request without a look at anything: looking at processes (job_keeper.h)
+// takes time on the loop, so nobody gets it for a job that is another's. INVALID_ARGUMENT: `job_id`
+// is not an id as the daemon writes it ("7", not "07": one job would be held under many names).
+// RESOURCE_EXHAUSTED: too many processes.
 absl::Status CheckHoldRequest(const v1::HoldJobRequest& request);
 
 }  // namespace coppice

@@ -3,28 +3,15 @@
 #include <spdlog/spdlog.h>
 
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "proto/status_conversion.h"
 
 namespace coppice {
 namespace {
-
-// What the daemon answered to Jobs.KeepAlive of a job, which asks whether it is the user's to
-// change and still lives. FAILED_PRECONDITION: it does not. Else the call's error; UNAVAILABLE: no
-// answer.
-absl::StatusOr<v1::KeepAliveResponse> RenewedJob(const std::string& job, const grpc::Status& status,
-                                                 const std::string& message) {
-  v1::KeepAliveResponse response;
-  if (message.empty() || !response.ParseFromString(message)) {
-    const absl::Status failed = FromGrpcStatus(status);
-    return failed.ok() ? absl::UnavailableError("the daemon gave no answer; call again") : failed;
-  }
-  if (response.state() == v1::JOB_STATE_ACTIVE) return response;
-  return absl::FailedPreconditionError(
-      absl::StrCat("job ", job, ": it is over, or never was; register another"));
-}
 
 using Milliseconds = std::chrono::milliseconds;
 
@@ -44,6 +31,28 @@ Milliseconds LeaseOf(const v1::KeepAliveResponse& response) {
   return Milliseconds(response.lease().seconds() * 1000 + response.lease().nanos() / 1'000'000);
 }
 
+template <class Value>
+void KeepEachOnce(std::vector<Value>& values) {
+  absl::c_sort(values);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+absl::StatusOr<ProcessIdentity> FindOwnProcess(const LocalCaller& caller, int64_t pid) {
+  absl::StatusOr<ProcessIdentity> process = FindProcess(pid);
+  // The kernel itself said whose the caller is.
+  if (!process.ok() || caller.uid == 0 || pid == caller.process) return process;
+  const absl::StatusOr<uid_t> owner = OwnerOfProcess(pid);
+  if (!owner.ok()) return owner.status();
+  if (*owner == caller.uid) return process;
+  return absl::InvalidArgumentError(
+      absl::StrCat("process ", pid, " is another user's; name your own"));
+}
+
+absl::Status NotHeld(const HeldJob& job, const absl::Status& why) {
+  const auto code = absl::IsNotFound(why) ? absl::StatusCode::kInvalidArgument : why.code();
+  return absl::Status(code, absl::StrCat("job ", job.id, ": ", why.message()));
+}
+
 }  // namespace
 
 JobKeeper::JobKeeper(EventLoop* loop, DaemonLink* link, HoldFile file,
@@ -59,29 +68,20 @@ JobKeeper::JobKeeper(EventLoop* loop, DaemonLink* link, HoldFile file,
 JobKeeper::~JobKeeper() {
   for (auto& [id, kept] : jobs_) Stop(kept);
   for (auto& [number, check] : checks_) check->Abandon();
-  if (is_looking_) loop_->Cancel(look_);
+  loop_->Cancel(look_);
   if (is_save_due_) (void)Save();
 }
 
 void JobKeeper::Stop(Kept& kept) {
-  if (kept.is_timed) loop_->Cancel(kept.timer);
-  kept.is_timed = false;
+  loop_->Cancel(kept.timer);
   if (kept.call != nullptr) kept.call->Abandon();
   kept.call.reset();
 }
 
 void JobKeeper::Add(const HeldJob& job, Milliseconds first_renewal) {
   const uint64_t seed = std::hash<std::string>()(job.id) ^ std::hash<std::string>()(BootId());
-  Kept kept{job,
-            false,
-            false,
-            {},
-            nullptr,
-            Milliseconds(0),
-            {kFirstRenewalPause, kLongestRenewalPause, seed},
-            {}};
-  Kept& placed = jobs_.emplace(job.id, std::move(kept)).first->second;
-  Schedule(placed, first_renewal);
+  Kept kept{.job = job, .pause = {kFirstRenewalPause, kLongestRenewalPause, seed}};
+  Schedule(jobs_.emplace(job.id, std::move(kept)).first->second, first_renewal);
 }
 
 HoldShares JobKeeper::SharesBeside(const std::string& id, const std::string& user) const {
@@ -143,10 +143,17 @@ void JobKeeper::Hold(const LocalCaller& caller, const v1::HoldJobRequest& reques
 void JobKeeper::OnChecked(const LocalCaller& caller, const v1::HoldJobRequest& request,
                           const grpc::Status& status, const std::string& message,
                           const Done& done) {
-  const absl::StatusOr<v1::KeepAliveResponse> renewed =
-      RenewedJob(request.job_id(), status, message);
-  if (!renewed.ok()) return done(renewed.status());
-  const auto on_found = [this, lease = LeaseOf(*renewed), done](absl::StatusOr<HeldJob> job) {
+  v1::KeepAliveResponse renewed;
+  if (message.empty() || !renewed.ParseFromString(message)) {
+    const absl::Status failed = FromGrpcStatus(status);
+    return done(failed.ok() ? absl::UnavailableError("the daemon gave no answer; call again")
+                            : failed);
+  }
+  if (renewed.state() != v1::JOB_STATE_ACTIVE) {
+    return done(absl::FailedPreconditionError(
+        absl::StrCat("job ", request.job_id(), ": it is over, or never was; register another")));
+  }
+  const auto on_found = [this, lease = LeaseOf(renewed), done](absl::StatusOr<HeldJob> job) {
     if (!job.ok()) return done(job.status());
     Keep(*std::move(job), lease, done);
   };
@@ -157,11 +164,8 @@ void JobKeeper::Keep(HeldJob job, Milliseconds lease, const Done& done) {
   const std::string id = job.id;
   const auto found = jobs_.find(id);
   if (found != jobs_.end()) {
-    auto& processes = job.processes;
-    const auto& held = found->second.job.processes;
-    processes.insert(processes.end(), held.begin(), held.end());
-    std::sort(processes.begin(), processes.end());
-    processes.erase(std::unique(processes.begin(), processes.end()), processes.end());
+    absl::c_copy(found->second.job.processes, std::back_inserter(job.processes));
+    KeepEachOnce(job.processes);
   }
   const HoldShares others = SharesBeside(id, job.user);
   absl::Status admitted = AdmitProcesses(job, others);
@@ -186,31 +190,22 @@ std::shared_ptr<ForwardedCall> JobKeeper::Ask(const char* method, const std::str
                                               Milliseconds timeout, Answer answer) {
   const std::string bytes = request.SerializeAsString();
   const auto message = std::make_shared<std::string>();
-  const auto handle = std::make_shared<std::weak_ptr<ForwardedCall>>();
-  ForwardedCall::Events events;
-  events.on_message = [message, handle](const std::string& text) {
-    *message = text;
-    if (const auto open = handle->lock()) open->ReadMore();
-  };
-  events.on_end = [message, answer = std::move(answer),
-                   alive = std::weak_ptr<bool>(alive_)](const grpc::Status& status) {
+  auto on_end = [message, answer = std::move(answer),
+                 alive = std::weak_ptr<bool>(alive_)](const grpc::Status& status) {
     if (!alive.expired()) answer(status, *message);
   };
-  std::shared_ptr<ForwardedCall> started =
-      link_->Call({method, user, bytes, timeout}, std::move(events));
-  *handle = started;
-  return started;
+  return link_->Call({method, user, bytes, timeout},
+                     {[message](const std::string& text) { *message = text; }, std::move(on_end),
+                      /*reads_on=*/true});
 }
 
 void JobKeeper::Schedule(Kept& kept, Milliseconds wait) {
-  if (kept.is_timed) loop_->Cancel(kept.timer);
-  kept.is_timed = true;
+  loop_->Cancel(kept.timer);
   kept.timer = loop_->After(wait, [this, id = kept.job.id] { Act(id); });
 }
 
 void JobKeeper::Act(const std::string& id) {
   Kept& kept = jobs_.at(id);
-  kept.is_timed = false;
   if (kept.call != nullptr) return;  // its answer comes first
   link_->Hurry();
   if (kept.is_ending) {
@@ -242,11 +237,10 @@ bool JobKeeper::IsForGood(Kept& kept, const grpc::Status& status) {
   return now - *kept.denied_since > std::max(kept.lease, kShortestDenial);
 }
 
+// The call of a job that is let go is abandoned: it is there.
 void JobKeeper::OnRenewed(const std::string& id, const grpc::Status& status,
                           const std::string& message) {
-  const auto found = jobs_.find(id);
-  if (found == jobs_.end()) return;
-  Kept& kept = found->second;
+  Kept& kept = jobs_.at(id);
   kept.call.reset();
   if (kept.is_ending) return Schedule(kept, Milliseconds(0));
   v1::KeepAliveResponse response;
@@ -268,9 +262,7 @@ void JobKeeper::OnRenewed(const std::string& id, const grpc::Status& status,
 }
 
 void JobKeeper::OnEnded(const std::string& id, const grpc::Status& status) {
-  const auto found = jobs_.find(id);
-  if (found == jobs_.end()) return;
-  Kept& kept = found->second;
+  Kept& kept = jobs_.at(id);
   kept.call.reset();
   if (!kept.is_ending) return Schedule(kept, Milliseconds(0));  // held again meanwhile
   if (!status.ok() && !IsForGood(kept, status)) return Schedule(kept, kept.pause.Next());
@@ -314,7 +306,6 @@ void JobKeeper::OnLooked(const std::set<ProcessIdentity>& gone) {
 
 void JobKeeper::LetGo(const std::string& id) {
   const auto found = jobs_.find(id);
-  if (found == jobs_.end()) return;
   Stop(found->second);
   jobs_.erase(found);
   SaveSoon();
@@ -353,32 +344,6 @@ absl::Status JobKeeper::Save() const {
   for (const auto& [id, kept] : jobs_) jobs.push_back(kept.job);
   return file_.Save(jobs);
 }
-
-namespace {
-
-absl::StatusOr<ProcessIdentity> FindOwnProcess(const LocalCaller& caller, int64_t pid) {
-  absl::StatusOr<ProcessIdentity> process = FindProcess(pid);
-  // The kernel itself said whose the caller is.
-  if (!process.ok() || caller.uid == 0 || pid == caller.process) return process;
-  const absl::StatusOr<uid_t> owner = OwnerOfProcess(pid);
-  if (!owner.ok()) return owner.status();
-  if (*owner == caller.uid) return process;
-  return absl::InvalidArgumentError(
-      absl::StrCat("process ", pid, " is another user's; name your own"));
-}
-
-absl::Status NotHeld(const HeldJob& job, const absl::Status& why) {
-  const auto code = absl::IsNotFound(why) ? absl::StatusCode::kInvalidArgument : why.code();
-  return absl::Status(code, absl::StrCat("job ", job.id, ": ", why.message()));
-}
-
-template <class Value>
-void KeepEachOnce(std::vector<Value>& values) {
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-}
-
-}  // namespace
 
 void FindGone(std::vector<ProcessIdentity> processes,
               std::function<void(const std::set<ProcessIdentity>& gone)> done, LoopTurns& turns,

@@ -1,6 +1,3 @@
-// Jobs that are kept for local processes: when leases are renewed, and whether the processes still
-// live.
-//
 // The jobs that the agent keeps alive: their leases are renewed for as long as one of the job's
 // processes on this node lives, whatever becomes of connections, of the agent, or of the daemon.
 //
@@ -62,12 +59,11 @@ class JobKeeper final {
   struct Kept {
     HeldJob job;
     bool is_ending = false;
-    bool is_timed = false;
-    EventLoop::Timer timer;  // of the next renewal or try to end it, if is_timed
-    std::shared_ptr<ForwardedCall> call;
+    EventLoop::Timer timer{};  // of the next renewal or try to end it
+    std::shared_ptr<ForwardedCall> call{};
     std::chrono::milliseconds lease{0};  // as last answered; 0: not yet
     RetryPause pause;
-    std::optional<std::chrono::steady_clock::time_point> denied_since;
+    std::optional<std::chrono::steady_clock::time_point> denied_since{};
   };
   using Answer = std::function<void(const grpc::Status&, const std::string& message)>;
 

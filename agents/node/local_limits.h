@@ -57,7 +57,6 @@ class LocalLimits final {
 };
 
 // Who is at the other end of a local connection.
-
 struct LocalCaller {
   uid_t uid = 0;
   pid_t process = 0;  // that connected

@@ -7,73 +7,49 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "proto/status_conversion.h"
 
 namespace coppice {
 namespace {
 
-// Which methods of the daemon a process of the node may call through the agent.
-
-constexpr absl::string_view kMethods[] = {
-    "/coppice.v1.Admin/GetQuota",
-    "/coppice.v1.Admin/GetStatus",
-    "/coppice.v1.Agents/ListAgents",
-    "/coppice.v1.Agents/ListDistances",
-    "/coppice.v1.Fabric/ExportTopology",
-    "/coppice.v1.Fabric/GetFabric",
-    "/coppice.v1.Fabric/GetPortHistory",
-    "/coppice.v1.Fabric/GetRoute",
-    "/coppice.v1.Fabric/GetTypeTable",
-    "/coppice.v1.Fabric/ListEvents",
-    "/coppice.v1.Fabric/ListLinks",
-    "/coppice.v1.Fabric/ListNodes",
-    "/coppice.v1.Fabric/ListPortCounters",
-    "/coppice.v1.Fabric/ListSwitches",
-    "/coppice.v1.Fabric/WatchEvents",
-    "/coppice.v1.Jobs/EndJob",
-    "/coppice.v1.Jobs/GetJob",
-    "/coppice.v1.Jobs/KeepAlive",
-    "/coppice.v1.Jobs/ListJobs",
-    "/coppice.v1.Jobs/RegisterJob",
-    "/coppice.v1.Mapping/DeletePattern",
-    "/coppice.v1.Mapping/EvaluateMapping",
-    "/coppice.v1.Mapping/GetMappingProblem",
-    "/coppice.v1.Mapping/GetOrder",
-    "/coppice.v1.Mapping/GetPattern",
-    "/coppice.v1.Mapping/ListAlgorithms",
-    "/coppice.v1.Mapping/ListPatterns",
-    "/coppice.v1.Mapping/MapRanks",
-    "/coppice.v1.Mapping/PutOrder",
-    "/coppice.v1.Mapping/PutPattern",
-    "/coppice.v1.Placements/AdvisePlacement",
-    "/coppice.v1.Placements/BatchCreatePlacements",
-    "/coppice.v1.Placements/CreatePlacement",
-    "/coppice.v1.Placements/GetNodeDistances",
-    "/coppice.v1.Placements/GetPlacement",
-    "/coppice.v1.Placements/ListPlacements",
-    "/coppice.v1.Placements/ReleasePlacement",
-    "/coppice.v1.Placements/RenewPlacement",
-    "/coppice.v1.Placements/StartPlacement",
-    "/coppice.v1.Trees/AdviseTree",
-    "/coppice.v1.Trees/BatchCreateTrees",
-    "/coppice.v1.Trees/CreateTree",
-    "/coppice.v1.Trees/GetTree",
-    "/coppice.v1.Trees/ListTrees",
-    "/coppice.v1.Trees/ReleaseTree",
-    "/coppice.v1.Trees/WatchTrees",
+// Which methods of the daemon a process of the node may call through the agent: what users may do
+// and what everybody may read; nothing that administers the daemon. Of a stream of requests
+// (KeepAlive) it passes one.
+constexpr struct {
+  absl::string_view service, methods;
+} kPassedOn[] = {
+    {"/coppice.v1.Admin/", "GetQuota GetStatus"},
+    {"/coppice.v1.Agents/", "ListAgents ListDistances"},
+    {"/coppice.v1.Fabric/",
+     "ExportTopology GetFabric GetPortHistory GetRoute GetTypeTable ListEvents "
+     "ListLinks ListNodes ListPortCounters ListSwitches WatchEvents"},
+    {"/coppice.v1.Jobs/", "EndJob GetJob KeepAlive ListJobs RegisterJob"},
+    {"/coppice.v1.Mapping/",
+     "DeletePattern EvaluateMapping GetMappingProblem GetOrder GetPattern "
+     "ListAlgorithms ListPatterns MapRanks PutOrder PutPattern"},
+    {"/coppice.v1.Placements/",
+     "AdvisePlacement BatchCreatePlacements CreatePlacement GetNodeDistances "
+     "GetPlacement ListPlacements ReleasePlacement RenewPlacement StartPlacement"},
+    {"/coppice.v1.Trees/",
+     "AdviseTree BatchCreateTrees CreateTree GetTree ListTrees ReleaseTree "
+     "WatchTrees"},
 };
 
-// "/coppice.v1.Trees/CreateTree". What users may do and what everybody may read; nothing that
-// administers the daemon. Of a stream of requests (KeepAlive) it passes one.
 bool IsPassedOn(absl::string_view method) {
-  return std::find(std::begin(kMethods), std::end(kMethods), method) != std::end(kMethods);
+  for (const auto& [service, methods] : kPassedOn) {
+    if (!absl::ConsumePrefix(&method, service)) continue;
+    const std::vector<absl::string_view> names = absl::StrSplit(methods, ' ');
+    return absl::c_linear_search(names, method);
+  }
+  return false;
 }
 
 constexpr size_t kReadBytes = 64 << 10;
@@ -89,28 +65,31 @@ constexpr size_t kKeptOutput = size_t{1} << 20;
 constexpr char kGetAgent[] = "/coppice.v1.Local/GetAgent";
 constexpr char kHoldJob[] = "/coppice.v1.Local/HoldJob";
 
-grpc::Status NotPassedOn(const std::string& method) {
-  return {
-      grpc::StatusCode::UNIMPLEMENTED,
-      absl::StrCat("method ", method, ": the agent does not pass it on; ask the daemon itself")};
+v1::LocalReply EndOf(uint64_t id, const grpc::Status& status) {
+  v1::LocalReply reply;
+  reply.set_call(id);
+  v1::LocalEnd& end = *reply.mutable_end();
+  end.set_code(static_cast<uint32_t>(status.error_code()));
+  end.set_message(status.error_message());
+  end.set_details(status.error_details());
+  return reply;
 }
 
 }  // namespace
 
-LocalConnection::LocalConnection(int fd, LocalCaller caller, const LocalParts* parts,
+LocalConnection::LocalConnection(OwnedFd fd, LocalCaller caller, const LocalParts* parts,
                                  std::function<void()> on_closed)
-    : fd_(fd),
+    : fd_(std::move(fd)),
       caller_(std::move(caller)),
       parts_(parts),
       on_closed_(std::move(on_closed)),
       interest_(EPOLLIN) {
-  parts_->loop->Watch(fd_, interest_, [this](uint32_t events) { OnReady(events); });
+  parts_->loop->Watch(fd_.get(), interest_, [this](uint32_t events) { OnReady(events); });
 }
 
 LocalConnection::~LocalConnection() {
-  if (!is_closed_) parts_->loop->Forget(fd_);
+  if (!is_closed_) parts_->loop->Forget(fd_.get());
   for (const auto& [id, call] : calls_) Drop(call);
-  close(fd_);
   parts_->limits->Change(caller_.uid, told_bytes_, 0);
   parts_->limits->Disconnect(caller_.uid);
 }
@@ -118,7 +97,7 @@ LocalConnection::~LocalConnection() {
 void LocalConnection::Close() {
   if (is_closed_) return;
   is_closed_ = true;
-  parts_->loop->Forget(fd_);
+  parts_->loop->Forget(fd_.get());
   on_closed_();
 }
 
@@ -131,7 +110,7 @@ void LocalConnection::OnReady(uint32_t events) {
 
 void LocalConnection::Read() {
   char bytes[kReadBytes];
-  const ssize_t count = recv(fd_, bytes, sizeof bytes, MSG_DONTWAIT);
+  const ssize_t count = recv(fd_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
   if (count <= 0) return Close();
   if (is_refused_) return;
@@ -188,10 +167,12 @@ void LocalConnection::Take(const v1::LocalRequest& request) {
   } else if (open != calls_.end()) {
     Refuse(absl::StrCat("call ", request.call(), " is still open"));
   } else if (request.method() == kGetAgent) {
-    Reply(request.call(), parts_->describe());
+    Reply(request.call(), parts_->describe().SerializeAsString());
     End(request.call(), grpc::Status::OK);
   } else if (request.method() != kHoldJob && !IsPassedOn(request.method())) {
-    End(request.call(), NotPassedOn(request.method()));
+    End(request.call(), {grpc::StatusCode::UNIMPLEMENTED,
+                         absl::StrCat("method ", request.method(),
+                                      ": the agent does not pass it on; ask the daemon itself")});
   } else if (calls_.size() >= kMaxCalls) {
     End(request.call(),
         {grpc::StatusCode::RESOURCE_EXHAUSTED,
@@ -246,18 +227,13 @@ void LocalConnection::Hold(const v1::LocalRequest& request) {
     return End(request.call(), {grpc::StatusCode::INVALID_ARGUMENT, "not a HoldJobRequest"});
   }
   Open(request);
-  parts_->keeper->Hold(caller_, hold,
-                       Answer(request.call(), std::make_shared<v1::HoldJobResponse>()));
-}
-
-std::function<void(const absl::Status&)> LocalConnection::Answer(
-    uint64_t id, std::shared_ptr<const google::protobuf::MessageLite> message) {
-  return [this, id, message = std::move(message),
-          alive = std::weak_ptr<bool>(alive_)](const absl::Status& status) {
+  const auto done = [this, id = request.call(),
+                     alive = std::weak_ptr<bool>(alive_)](const absl::Status& status) {
     if (alive.expired() || !Over(id)) return;
-    if (status.ok()) Reply(id, *message);
+    if (status.ok()) Reply(id, v1::HoldJobResponse().SerializeAsString());
     End(id, ToGrpcStatus(status));
   };
+  parts_->keeper->Hold(caller_, hold, done);
 }
 
 void LocalConnection::Drop(const OpenCall& call) {
@@ -273,10 +249,7 @@ void LocalConnection::OnMessage(uint64_t id, const std::string& message) {
     return End(id, {grpc::StatusCode::RESOURCE_EXHAUSTED,
                     "the answers to this process wait to be read; read them, and ask again"});
   }
-  v1::LocalReply reply;
-  reply.set_call(id);
-  reply.set_message(message);
-  Send(reply);
+  Reply(id, message);
   const auto found = calls_.find(id);
   if (is_closed_ || found == calls_.end()) return;
   OpenCall& call = found->second;
@@ -284,22 +257,14 @@ void LocalConnection::OnMessage(uint64_t id, const std::string& message) {
   if (!call.is_waiting) call.forwarded->ReadMore();
 }
 
-void LocalConnection::Reply(uint64_t id, const google::protobuf::MessageLite& message) {
+void LocalConnection::Reply(uint64_t id, const std::string& message) {
   v1::LocalReply reply;
   reply.set_call(id);
-  reply.set_message(message.SerializeAsString());
+  reply.set_message(message);
   Send(reply);
 }
 
-void LocalConnection::End(uint64_t id, const grpc::Status& status) {
-  v1::LocalReply reply;
-  reply.set_call(id);
-  v1::LocalEnd& end = *reply.mutable_end();
-  end.set_code(static_cast<uint32_t>(status.error_code()));
-  end.set_message(status.error_message());
-  end.set_details(status.error_details());
-  Send(reply);
-}
+void LocalConnection::End(uint64_t id, const grpc::Status& status) { Send(EndOf(id, status)); }
 
 void LocalConnection::Send(const v1::LocalReply& reply) {
   if (is_closed_ || is_refused_) return;
@@ -311,7 +276,7 @@ void LocalConnection::Send(const v1::LocalReply& reply) {
 void LocalConnection::Write() {
   while (Unwritten() > 0) {
     const ssize_t count =
-        send(fd_, output_.data() + written_, Unwritten(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        send(fd_.get(), output_.data() + written_, Unwritten(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count > 0) {
       written_ += static_cast<size_t>(count);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -345,7 +310,7 @@ void LocalConnection::UpdateInterest() {
                             (Unwritten() > kHighOutput ? 0u : uint32_t{EPOLLIN});
   if (interest == interest_) return;
   interest_ = interest;
-  parts_->loop->Change(fd_, interest);
+  parts_->loop->Change(fd_.get(), interest);
 }
 
 namespace {
@@ -357,10 +322,8 @@ constexpr std::chrono::seconds kSayEvery{10};
 // Between two tries to accept when the process has no descriptor left.
 constexpr std::chrono::milliseconds kPause{100};
 
-std::string Error(int number) { return std::strerror(number); }
-
 absl::Status CannotListen(const std::string& path, int error) {
-  return absl::UnavailableError(absl::StrCat("socket ", path, ": ", Error(error)));
+  return absl::UnavailableError(absl::StrCat("socket ", path, ": ", std::strerror(error)));
 }
 
 absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
@@ -378,11 +341,10 @@ absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
 absl::StatusOr<bool> IsLeftover(const std::string& path) {
   const absl::StatusOr<sockaddr_un> address = AddressOf(path);
   if (!address.ok()) return address.status();
-  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (probe < 0) return CannotListen(path, errno);
-  const int failed = connect(probe, reinterpret_cast<const sockaddr*>(&*address), sizeof *address);
-  const int error = failed != 0 ? errno : 0;
-  close(probe);
+  const OwnedFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (probe.get() < 0) return CannotListen(path, errno);
+  const auto* const generic = reinterpret_cast<const sockaddr*>(&*address);
+  const int error = connect(probe.get(), generic, sizeof *address) == 0 ? 0 : errno;
   if (error == 0 || error == EAGAIN) {
     return absl::FailedPreconditionError(
         absl::StrCat("socket ", path, ": another agent listens there; stop it, or use --socket"));
@@ -411,38 +373,36 @@ absl::StatusOr<std::unique_ptr<LocalServer>> LocalServer::Listen(const std::stri
   const absl::StatusOr<bool> is_leftover = IsLeftover(path);
   if (!is_leftover.ok()) return is_leftover.status();
   if (*is_leftover) unlink(path.c_str());
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return CannotListen(path, errno);
-  std::unique_ptr<LocalServer> server(new LocalServer(fd, path, parts));
-  if (bind(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0 ||
-      chmod(path.c_str(), mode) != 0 || listen(fd, kBacklog) != 0) {
+  OwnedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (fd.get() < 0 ||
+      bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0 ||
+      chmod(path.c_str(), mode) != 0 || listen(fd.get(), kBacklog) != 0) {
     return CannotListen(path, errno);
   }
-  return server;
+  return std::unique_ptr<LocalServer>(new LocalServer(std::move(fd), path, parts));
 }
 
-LocalServer::LocalServer(int fd, std::string path, const LocalParts* parts)
-    : fd_(fd), path_(std::move(path)), parts_(parts) {
-  parts_->loop->Watch(fd_, EPOLLIN, [this](uint32_t) { Accept(); });
+LocalServer::LocalServer(OwnedFd fd, std::string path, const LocalParts* parts)
+    : fd_(std::move(fd)), path_(std::move(path)), parts_(parts) {
+  parts_->loop->Watch(fd_.get(), EPOLLIN, [this](uint32_t) { Accept(); });
 }
 
 LocalServer::~LocalServer() {
-  parts_->loop->Forget(fd_);
   // The file stays: who finds nobody behind it is refused, as without it, and a next agent that
   // has already put its own there keeps it.
-  close(fd_);
+  parts_->loop->Forget(fd_.get());
 }
 
 void LocalServer::Accept() {
   for (;;) {
-    const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0) {
-      Take(fd);
+    OwnedFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd.get() >= 0) {
+      Take(std::move(fd));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      Say(absl::StrCat(Error(errno), "; raise LimitNOFILE"));
-      parts_->loop->Change(fd_, 0);
+      Say(absl::StrCat(std::strerror(errno), "; raise LimitNOFILE"));
+      parts_->loop->Change(fd_.get(), 0);
       parts_->loop->After(kPause, [this, alive = std::weak_ptr<bool>(alive_)] {
-        if (!alive.expired()) parts_->loop->Change(fd_, EPOLLIN);
+        if (!alive.expired()) parts_->loop->Change(fd_.get(), EPOLLIN);
       });
       return;
     } else if (errno != EINTR && errno != ECONNABORTED) {
@@ -459,25 +419,21 @@ void LocalServer::Say(const std::string& trouble) {
   spdlog::warn("socket {}: {}", path_, trouble);
 }
 
-void LocalServer::Refuse(int fd, const LocalCaller& caller) {
+void LocalServer::Refuse(const OwnedFd& fd, const LocalCaller& caller) {
   Say(absl::StrCat("connections of user ", caller.user, " are refused: there are too many"));
-  v1::LocalReply reply;
-  reply.mutable_end()->set_code(static_cast<uint32_t>(grpc::StatusCode::RESOURCE_EXHAUSTED));
-  reply.mutable_end()->set_message(
-      absl::StrCat("connection to the agent: the node's processes, or those of user ", caller.user,
-                   ", have too many already; close some"));
+  const v1::LocalReply reply =
+      EndOf(0, {grpc::StatusCode::RESOURCE_EXHAUSTED,
+                absl::StrCat("connection to the agent: the node's processes, or those of user ",
+                             caller.user, ", have too many already; close some")});
   std::string frame;
   AppendFrame(reply.SerializeAsString(), frame);
-  (void)!send(fd, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  close(fd);
+  (void)!send(fd.get(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void LocalServer::Take(int fd) {
-  absl::StatusOr<LocalCaller> caller = IdentifyCaller(fd);
+void LocalServer::Take(OwnedFd fd) {
+  absl::StatusOr<LocalCaller> caller = IdentifyCaller(fd.get());
   if (!caller.ok()) {
-    Say(absl::StrCat("a connection is refused: ", caller.status().message()));
-    close(fd);
-    return;
+    return Say(absl::StrCat("a connection is refused: ", caller.status().message()));
   }
   if (!parts_->limits->Connect(caller->uid)) return Refuse(fd, *caller);
   const uint64_t id = ++last_connection_;
@@ -486,7 +442,8 @@ void LocalServer::Take(int fd) {
       if (!alive.expired()) connections_.erase(id);
     });
   };
-  connections_[id] = std::make_unique<LocalConnection>(fd, *std::move(caller), parts_, on_closed);
+  connections_[id] =
+      std::make_unique<LocalConnection>(std::move(fd), *std::move(caller), parts_, on_closed);
 }
 
 }  // namespace coppice

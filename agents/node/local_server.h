@@ -1,10 +1,7 @@
-// The agent's socket for local processes: who may connect, and what a connection asks.
-//
-// The agent's Unix socket and the processes connected to it.
+// The agent's Unix socket for local processes: who may connect, and what a connection asks.
 #ifndef COPPICE_AGENTS_NODE_LOCAL_SERVER_H_
 #define COPPICE_AGENTS_NODE_LOCAL_SERVER_H_
 
-#include <google/protobuf/message_lite.h>
 #include <grpcpp/grpcpp.h>
 #include <sys/types.h>
 
@@ -16,7 +13,6 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -54,7 +50,7 @@ class LocalConnection final {
  public:
   // Takes over `fd`, which does not block and which the limits count. `on_closed` is called once,
   // when the connection has ended by itself; it may be destroyed from then on, but not in the call.
-  LocalConnection(int fd, LocalCaller caller, const LocalParts* parts,
+  LocalConnection(OwnedFd fd, LocalCaller caller, const LocalParts* parts,
                   std::function<void()> on_closed);
   // Ends its calls at the daemon.
   ~LocalConnection();
@@ -82,13 +78,10 @@ class LocalConnection final {
   bool Over(uint64_t call);
   void Forward(const v1::LocalRequest& request);
   void Hold(const v1::LocalRequest& request);
-  // What an own method calls when it is done: once, perhaps after the connection.
-  std::function<void(const absl::Status&)> Answer(
-      uint64_t call, std::shared_ptr<const google::protobuf::MessageLite> message);
   void Drop(const OpenCall& call);  // its place in calls_ goes, too
   void OnMessage(uint64_t call, const std::string& message);
 
-  void Reply(uint64_t call, const google::protobuf::MessageLite& message);
+  void Reply(uint64_t call, const std::string& message);
   void End(uint64_t call, const grpc::Status& status);
   void Send(const v1::LocalReply& reply);
   void Write();
@@ -98,7 +91,7 @@ class LocalConnection final {
   void Close();
   size_t Unwritten() const { return output_.size() - written_; }
 
-  const int fd_;
+  const OwnedFd fd_;
   const LocalCaller caller_;
   const LocalParts* const parts_;
   const std::function<void()> on_closed_;
@@ -132,14 +125,14 @@ class LocalServer final {
   size_t connections() const { return connections_.size(); }
 
  private:
-  LocalServer(int fd, std::string path, const LocalParts* parts);
+  LocalServer(OwnedFd fd, std::string path, const LocalParts* parts);
 
   void Accept();
-  void Take(int fd);
-  void Refuse(int fd, const LocalCaller& caller);
+  void Take(OwnedFd fd);
+  void Refuse(const OwnedFd& fd, const LocalCaller& caller);
   void Say(const std::string& trouble);
 
-  const int fd_;
+  const OwnedFd fd_;
   const std::string path_;
   const LocalParts* const parts_;
   std::optional<std::chrono::steady_clock::time_point> said_;

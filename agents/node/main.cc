@@ -22,6 +22,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,9 +44,9 @@ namespace {
 constexpr std::chrono::milliseconds kPulse{5'000};
 
 struct Flags {
-  std::string config, server, tls_ca, tls_cert, tls_key, socket, state_dir, host, measure_listen,
-      measure_address, measure_device, devices, log_level;
-  bool has_measure_listen = false;  // it may be empty
+  std::string config;
+  std::map<std::string, std::string> texts;  // by flag
+  bool has_measure_listen = false;           // it may be empty
   std::vector<std::string> port_guids;
   bool check_config = false;
 };
@@ -52,30 +54,13 @@ struct Flags {
 void AddFlags(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", "coppice-agent " COPPICE_VERSION);
   app.add_option("--config", flags.config, "Configuration file; deploy/agent.toml shows all keys");
-  app.add_option("--server", flags.server,
-                 "The daemon: unix:PATH or HOST:PORT; else the file's, else $COPPICE_SERVER");
-  app.add_option("--tls-ca", flags.tls_ca, "Who signed the daemon's certificate (PEM)");
-  app.add_option("--tls-cert", flags.tls_cert, "The agent's certificate (PEM)");
-  app.add_option("--tls-key", flags.tls_key, "Its key (PEM)");
-  app.add_option("--socket", flags.socket, "Where the node's processes connect");
-  app.add_option("--state-dir", flags.state_dir, "Folder for what must outlive the agent");
-  app.add_option("--host", flags.host, "The node's name in the fabric");
+  Settings presets;
+  for (const TextSetting& setting : TextSettings(presets)) {
+    app.add_option(setting.flag, flags.texts[setting.flag], setting.help);
+  }
   app.add_option("--port-guid", flags.port_guids,
                  "GUID of a port, 16 hex digits, may be repeated; instead of the node's devices");
-  app.add_option("--measure-listen", flags.measure_listen,
-                 "HOST:PORT where other agents measure the way to this node; \"\": nowhere");
-  app.add_option("--measure-address", flags.measure_address, "HOST:PORT as other agents reach it");
-  app.add_option("--measure-device", flags.measure_device,
-                 "InfiniBand port to run perftest over, such as mlx5_0/1; none: TCP only");
-  app.add_option("--devices", flags.devices,
-                 "Folder of InfiniBand devices, laid out as /sys/class/infiniband, the preset");
-  app.add_option("--log-level", flags.log_level,
-                 "trace, debug, info, warning, error, critical or off");
   app.add_flag("--check-config", flags.check_config, "Check flags and file, start nothing");
-}
-
-void Override(const std::string& flag, std::string& setting) {
-  if (!flag.empty()) setting = flag;
 }
 
 // Presets, over them the environment, the file, and the flags.
@@ -87,18 +72,11 @@ absl::StatusOr<Settings> Configure(const Flags& flags) {
     const absl::Status status = ReadSettingsFile(flags.config, settings);
     if (!status.ok()) return status;
   }
-  Override(flags.server, settings.server);
-  Override(flags.tls_ca, settings.tls.ca);
-  Override(flags.tls_cert, settings.tls.cert);
-  Override(flags.tls_key, settings.tls.key);
-  Override(flags.socket, settings.socket);
-  Override(flags.state_dir, settings.state_dir);
-  Override(flags.host, settings.host);
-  if (flags.has_measure_listen) settings.measure_listen = flags.measure_listen;
-  Override(flags.measure_address, settings.measure_address);
-  Override(flags.measure_device, settings.measure_device);
-  Override(flags.devices, settings.devices);
-  Override(flags.log_level, settings.log_level);
+  for (const TextSetting& setting : TextSettings(settings)) {
+    const std::string& given = flags.texts.at(setting.flag);
+    if (!given.empty()) *setting.value = given;
+  }
+  if (flags.has_measure_listen) settings.measure_listen = flags.texts.at("--measure-listen");
   if (!flags.port_guids.empty()) settings.port_guids = flags.port_guids;
   if (absl::Status status = CheckSettings(settings); !status.ok()) return status;
   if (absl::Status status = CredentialsFor(settings.server, settings.tls).status(); !status.ok()) {
@@ -140,24 +118,6 @@ int BlockSignals() {
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-// Tells systemd how the agent is, for as long as it lives.
-class PulseTimer final {
- public:
-  PulseTimer(EventLoop* loop, const NodeAgent* agent) : loop_(loop), agent_(agent) { Beat(); }
-  ~PulseTimer() { loop_->Cancel(next_); }
-  PulseTimer(const PulseTimer&) = delete;
-
- private:
-  void Beat() {
-    sd_notify(0, absl::StrCat("WATCHDOG=1\nSTATUS=", agent_->Describe()).c_str());
-    next_ = loop_->After(kPulse, [this] { Beat(); });
-  }
-
-  EventLoop* const loop_;
-  const NodeAgent* const agent_;
-  EventLoop::Timer next_;
-};
-
 // Each process of the node takes one, and a shell's soft limit is 1024.
 void RaiseDescriptorLimit() {
   rlimit limit{};
@@ -191,10 +151,14 @@ absl::Status Serve(const Settings& settings, int signals) {
   if (!agent.ok()) return agent.status();
   (*loop)->Watch(signals, EPOLLIN, [&loop](uint32_t) { (*loop)->Stop(); });
   sd_notify(0, "READY=1");
-  {
-    const PulseTimer pulse(loop->get(), agent->get());
-    (*loop)->Run();
-  }
+  EventLoop::Timer next_beat;
+  const std::function<void()> beat = [&] {
+    sd_notify(0, absl::StrCat("WATCHDOG=1\nSTATUS=", (*agent)->Describe()).c_str());
+    next_beat = (*loop)->After(kPulse, beat);
+  };
+  beat();
+  (*loop)->Run();
+  (*loop)->Cancel(next_beat);
   (*loop)->Forget(signals);  // nobody reads it: it would stay ready
   sd_notify(0, "STOPPING=1");
   spdlog::info("stopping");

@@ -1,7 +1,6 @@
 #include "agents/node/measurer.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 

@@ -3,17 +3,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
+#include <future>
 #include <system_error>
 #include <thread>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -30,9 +25,83 @@ absl::Status Broken(const std::string& what, int error) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(error)));
 }
 
+// Names that hang, each on a thread: one a measurement, each as long as the resolver's own
+// patience.
+constexpr int kMaxLookUps = 16;
+
+struct HostAndPort {
+  std::string host;  // empty: any
+  std::string port;
+};
+
+absl::StatusOr<HostAndPort> Split(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  uint32_t port = 0;
+  if (colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port) ||
+      port > 0xffff) {
+    return absl::InvalidArgumentError(absl::StrCat("address \"", address, "\": give HOST:PORT"));
+  }
+  std::string host = address.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  return HostAndPort{std::move(host), absl::StrCat(port)};
+}
+
+struct LookedUp {
+  int error = 0;  // getaddrinfo's
+  Addresses addresses{};
+};
+
+LookedUp LookUp(const HostAndPort& at, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int error =
+      getaddrinfo(at.host.empty() ? nullptr : at.host.c_str(), at.port.c_str(), &hints, &list);
+  return {error, Addresses(error == 0 ? list : nullptr)};
+}
+
+absl::Status Unknown(const std::string& address, int error) {
+  return absl::UnavailableError(absl::StrCat("address ", address, ": ", gai_strerror(error)));
+}
+
+absl::StatusOr<std::future<LookedUp>> BeginLookUp(const HostAndPort& at) {
+  static std::atomic<int> under_way{0};
+  std::packaged_task<LookedUp()> ask([at] {
+    LookedUp found = LookUp(at, 0);
+    --under_way;
+    return found;
+  });
+  std::future<LookedUp> answer = ask.get_future();
+  if (++under_way > kMaxLookUps) {
+    --under_way;
+    return absl::UnavailableError(absl::StrCat(
+        "the names of ", kMaxLookUps, " peers are still looked up; is the name server there?"));
+  }
+  try {
+    std::thread(std::move(ask)).detach();
+  } catch (const std::system_error& error) {
+    --under_way;
+    return absl::UnavailableError(absl::StrCat("no thread to look a name up: ", error.what()));
+  }
+  return answer;
+}
+
+constexpr absl::string_view kKinds = "ONDET";
+
+size_t MostTextOf(PingPongWord::Kind kind) {
+  return kind == PingPongWord::Kind::kData ? PingPongWord::kMaxData : PingPongWord::kMaxText;
+}
+
+absl::Status NoWord() {
+  return absl::InvalidArgumentError("the peer says what no agent of this release says");
+}
+
 }  // namespace
 
-absl::Status WaitForAny(pollfd* descriptors, size_t count, const MeasuringSocket::Limit& limit) {
+absl::Status WaitForAny(pollfd* descriptors, size_t count, const MeasuringLimit& limit) {
   for (;;) {
     const auto wait = limit.NextWait(kLate);
     if (!wait.ok()) return wait.status();
@@ -40,12 +109,14 @@ absl::Status WaitForAny(pollfd* descriptors, size_t count, const MeasuringSocket
   }
 }
 
-MeasuringSocket::MeasuringSocket(OwnedFd fd, Limit limit) : fd_(std::move(fd)), limit_(limit) {
+MeasuringSocket::MeasuringSocket(OwnedFd fd, MeasuringLimit limit)
+    : fd_(std::move(fd)), limit_(limit) {
   const int yes = 1;
   setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
 
-absl::StatusOr<MeasuringSocket> MeasuringSocket::Connect(const std::string& address, Limit limit) {
+absl::StatusOr<MeasuringSocket> MeasuringSocket::Connect(const std::string& address,
+                                                         MeasuringLimit limit) {
   const absl::StatusOr<Addresses> found = Resolve(address, limit);
   if (!found.ok()) return found.status();
   absl::Status status = absl::UnavailableError(absl::StrCat("address ", address, ": is none"));
@@ -88,33 +159,18 @@ absl::Status MeasuringSocket::Wait(short events) const {
   return WaitForAny(&descriptor, 1, limit_);
 }
 
-absl::Status MeasuringSocket::Send(const void* bytes, size_t size) {
-  const char* next = static_cast<const char*>(bytes);
+absl::Status MeasuringSocket::Transfer(char* next, size_t size, short events) {
   while (size > 0) {
-    const ssize_t count = send(fd_.get(), next, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count > 0) {
-      next += count;
-      size -= static_cast<size_t>(count);
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (absl::Status status = Wait(POLLOUT); !status.ok()) return status;
-    } else if (errno != EINTR) {
-      return Broken("the peer broke off", errno);
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status MeasuringSocket::Receive(void* bytes, size_t size) {
-  char* next = static_cast<char*>(bytes);
-  while (size > 0) {
-    const ssize_t count = recv(fd_.get(), next, size, MSG_DONTWAIT);
+    const ssize_t count = events == POLLOUT
+                              ? send(fd_.get(), next, size, MSG_NOSIGNAL | MSG_DONTWAIT)
+                              : recv(fd_.get(), next, size, MSG_DONTWAIT);
     if (count > 0) {
       next += count;
       size -= static_cast<size_t>(count);
     } else if (count == 0) {
       return absl::UnavailableError("the peer broke off");
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (absl::Status status = Wait(POLLIN); !status.ok()) return status;
+      if (absl::Status status = Wait(events); !status.ok()) return status;
     } else if (errno != EINTR) {
       return Broken("the peer broke off", errno);
     }
@@ -122,137 +178,38 @@ absl::Status MeasuringSocket::Receive(void* bytes, size_t size) {
   return absl::OkStatus();
 }
 
-namespace {
-
-// Names that hang, each on a thread: one a measurement, each as long as the resolver's own
-// patience.
-constexpr int kMaxLookUps = 16;
-
-struct HostAndPort {
-  std::string host;  // empty: any
-  std::string port;
-};
-
-absl::StatusOr<HostAndPort> Split(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  uint32_t port = 0;
-  if (colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port) ||
-      port > 0xffff) {
-    return absl::InvalidArgumentError(absl::StrCat("address \"", address, "\": give HOST:PORT"));
-  }
-  std::string host = address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  }
-  return HostAndPort{std::move(host), absl::StrCat(port)};
+absl::Status MeasuringSocket::Send(const void* bytes, size_t size) {
+  return Transfer(const_cast<char*>(static_cast<const char*>(bytes)), size, POLLOUT);
 }
 
-// 0, or an error of getaddrinfo's.
-int LookUp(const HostAndPort& at, int flags, Addresses& found) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  const int error =
-      getaddrinfo(at.host.empty() ? nullptr : at.host.c_str(), at.port.c_str(), &hints, &list);
-  if (error == 0) found.reset(list);
-  return error;
+absl::Status MeasuringSocket::Receive(void* bytes, size_t size) {
+  return Transfer(static_cast<char*>(bytes), size, POLLIN);
 }
-
-absl::Status Unknown(const std::string& address, int error) {
-  return absl::UnavailableError(absl::StrCat("address ", address, ": ", gai_strerror(error)));
-}
-
-// What the thread and whoever waits for it share.
-struct Answer {
-  std::mutex mu;
-  std::condition_variable changed;
-  // Guarded by mu.
-  bool is_there = false;
-  int error = 0;
-  Addresses found;
-};
-
-absl::StatusOr<std::shared_ptr<Answer>> BeginLookUp(const HostAndPort& at) {
-  static std::atomic<int> under_way{0};
-  const auto answer = std::make_shared<Answer>();
-  const auto ask = [at, answer] {
-    Addresses found;
-    const int error = LookUp(at, 0, found);
-    --under_way;
-    const std::lock_guard<std::mutex> lock(answer->mu);
-    answer->is_there = true;
-    answer->error = error;
-    answer->found = std::move(found);
-    answer->changed.notify_all();
-  };
-  if (++under_way > kMaxLookUps) {
-    --under_way;
-    return absl::UnavailableError(absl::StrCat(
-        "the names of ", kMaxLookUps, " peers are still looked up; is the name server there?"));
-  }
-  try {
-    std::thread(ask).detach();
-  } catch (const std::system_error& error) {
-    --under_way;
-    return absl::UnavailableError(absl::StrCat("no thread to look a name up: ", error.what()));
-  }
-  return answer;
-}
-
-}  // namespace
 
 absl::StatusOr<Addresses> Resolve(const std::string& address, const MeasuringLimit& limit) {
   const absl::StatusOr<HostAndPort> at = Split(address);
   if (!at.ok()) return at.status();
-  Addresses numeric;
-  if (LookUp(*at, AI_NUMERICHOST, numeric) == 0) return numeric;  // asks nobody
-  const absl::StatusOr<std::shared_ptr<Answer>> answer = BeginLookUp(*at);
+  LookedUp found = LookUp(*at, AI_NUMERICHOST);  // asks nobody
+  if (found.error == 0) return std::move(found.addresses);
+  absl::StatusOr<std::future<LookedUp>> answer = BeginLookUp(*at);
   if (!answer.ok()) return answer.status();
   const std::string late = absl::StrCat("address ", address, ": no answer of the name server");
-  std::unique_lock<std::mutex> lock((*answer)->mu);
-  while (!(*answer)->is_there) {
+  for (;;) {
     const auto wait = limit.NextWait(late);
     if (!wait.ok()) return wait.status();
-    (*answer)->changed.wait_for(lock, *wait);
+    if (answer->wait_for(*wait) == std::future_status::ready) break;
   }
-  if ((*answer)->error != 0) return Unknown(address, (*answer)->error);
-  return std::move((*answer)->found);
+  found = answer->get();
+  if (found.error != 0) return Unknown(address, found.error);
+  return std::move(found.addresses);
 }
 
 absl::StatusOr<Addresses> ResolveOwn(const std::string& address) {
   const absl::StatusOr<HostAndPort> at = Split(address);
   if (!at.ok()) return at.status();
-  Addresses found;
-  const int error = LookUp(*at, AI_PASSIVE, found);
-  if (error != 0) return Unknown(address, error);
-  return found;
-}
-
-namespace {
-
-constexpr absl::string_view kKinds = "ONDET";
-
-size_t MostTextOf(PingPongWord::Kind kind) {
-  return kind == PingPongWord::Kind::kData ? PingPongWord::kMaxData : PingPongWord::kMaxText;
-}
-
-absl::Status NoWord() {
-  return absl::InvalidArgumentError("the peer says what no agent of this release says");
-}
-
-}  // namespace
-
-std::string GreetingOf(PingPongProtocol protocol, absl::string_view token) {
-  return absl::StrCat("coppice-ping-pong/", static_cast<int>(protocol), " ", token);
-}
-
-bool MayBeGreeting(absl::string_view said) {
-  for (const PingPongProtocol protocol : {PingPongProtocol::kTcp, PingPongProtocol::kWords}) {
-    const std::string greeting = GreetingOf(protocol, "");
-    if (absl::StartsWith(said, absl::string_view(greeting).substr(0, said.size()))) return true;
-  }
-  return false;
+  LookedUp found = LookUp(*at, AI_PASSIVE);
+  if (found.error != 0) return Unknown(address, found.error);
+  return std::move(found.addresses);
 }
 
 absl::Status SendWord(MeasuringSocket& socket, PingPongWord::Kind kind, absl::string_view text) {

@@ -1,10 +1,10 @@
-// A TCP socket that never waits longer than a deadline. For ping_pong.
+// A TCP socket that never waits longer than a deadline, and what two sides that measure say over
+// it.
 #ifndef COPPICE_AGENTS_NODE_MEASURING_SOCKET_H_
 #define COPPICE_AGENTS_NODE_MEASURING_SOCKET_H_
 
 #include <netdb.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -12,37 +12,15 @@
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "agents/node/event_loop.h"
 
 namespace coppice {
 
-// A file descriptor that is closed with its holder.
-class OwnedFd final {
- public:
-  explicit OwnedFd(int fd = -1) : fd_(fd) {}
-  OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  OwnedFd& operator=(OwnedFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~OwnedFd() { Close(); }
-
-  int get() const { return fd_; }  // -1: none
-  void Close() {
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  int fd_;
-};
-
 // Until when a measurement may wait: a deadline, and a stop that may come before it.
-
 struct MeasuringLimit {
   // How soon a stop is noticed.
   static constexpr std::chrono::milliseconds kLookEvery{50};
@@ -66,13 +44,11 @@ struct MeasuringLimit {
 
 class MeasuringSocket final {
  public:
-  using Limit = MeasuringLimit;
-
   // Sends without delay from now on.
-  MeasuringSocket(OwnedFd fd, Limit limit);
+  MeasuringSocket(OwnedFd fd, MeasuringLimit limit);
 
   // To "HOST:PORT", within the limit. INVALID_ARGUMENT: it is none. UNAVAILABLE: nobody is there.
-  static absl::StatusOr<MeasuringSocket> Connect(const std::string& address, Limit limit);
+  static absl::StatusOr<MeasuringSocket> Connect(const std::string& address, MeasuringLimit limit);
   // Listens at "HOST:PORT"; a descriptor that does not block. INVALID_ARGUMENT, UNAVAILABLE.
   static absl::StatusOr<OwnedFd> Listen(const std::string& address);
 
@@ -83,52 +59,36 @@ class MeasuringSocket final {
   // For poll(2), beside other descriptors: readable when the peer has said something, or broken
   // off.
   int fd() const { return fd_.get(); }
-  const Limit& limit() const { return limit_; }
+  const MeasuringLimit& limit() const { return limit_; }
 
  private:
   absl::Status Wait(short events) const;
+  // Sends, or with POLLIN receives.
+  absl::Status Transfer(char* next, size_t size, short events);
 
   OwnedFd fd_;
-  Limit limit_;
+  MeasuringLimit limit_;
 };
 
 // Waits until one of the descriptors (poll(2)) is ready.
-absl::Status WaitForAny(pollfd* descriptors, size_t count, const MeasuringSocket::Limit& limit);
-
-// Addresses of "HOST:PORT". A name may have to be asked of a server that does not answer, and
-// getaddrinfo(3) hears neither a deadline nor a stop.
+absl::Status WaitForAny(pollfd* descriptors, size_t count, const MeasuringLimit& limit);
 
 struct FreeAddresses {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
 };
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
-// Of a peer. A name is looked up on a thread of its own, which is left behind when the limit ends
-// the wait and then ends with the look-up; there are at most 16. INVALID_ARGUMENT: it is no
-// HOST:PORT. UNAVAILABLE: the host is not known, or too many look-ups hang. CANCELLED,
+// Of a peer, "HOST:PORT". A name is looked up on a thread of its own, as getaddrinfo(3) hears
+// neither a deadline nor a stop; it is left behind when the limit ends the wait. INVALID_ARGUMENT:
+// it is no HOST:PORT. UNAVAILABLE: the host is not known, or too many look-ups hang. CANCELLED,
 // DEADLINE_EXCEEDED.
 absl::StatusOr<Addresses> Resolve(const std::string& address, const MeasuringLimit& limit);
 
 // To listen at; waits for as long as it takes. INVALID_ARGUMENT, UNAVAILABLE as above.
 absl::StatusOr<Addresses> ResolveOwn(const std::string& address);
 
-// What two sides that measure say to each other over the measuring socket, beside the samples:
-// greetings, and where verbs are wanted words. A word is a kind (1 B), a length (2 B, the greater
-// one first) and so many bytes of text.
-
-// The protocols that there are: of TCP alone, and the one with which perftest measures over verbs.
-// The second was that of agents with a ping-pong of their own over verbs, and is turned away.
-enum class PingPongProtocol { kTcp = 1, kWords = 3 };
-
-constexpr size_t kTokenBytes = 32;
-constexpr size_t kGreetingBytes = 20 + kTokenBytes;
-constexpr char kWelcome = 'K';
-
-// "coppice-ping-pong/1 " and the token: kGreetingBytes for a token of kTokenBytes.
-std::string GreetingOf(PingPongProtocol protocol, absl::string_view token);
-// Whether it is one or its beginning, with whatever token.
-bool MayBeGreeting(absl::string_view said);
-
+// What two sides say beside the samples where verbs are wanted: a kind (1 B), a length (2 B, the
+// greater one first) and so many bytes of text.
 struct PingPongWord {
   enum class Kind : char {
     kOffer = 'O',   // this side has a port for verbs; text: its subnet's prefix

@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <deque>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -22,112 +21,42 @@ constexpr std::chrono::milliseconds kLongPause{30'000};
 
 }  // namespace
 
-// Of one call. Keeps itself until gRPC is done with it; reads are begun in reactions, writes on the
-// loop.
-class AgentStream::Stream final : public grpc::ClientBidiReactor<v1::AgentMessage, v1::AgentTask> {
- public:
-  static std::shared_ptr<Stream> Start(AgentStream* owner) {
-    std::shared_ptr<Stream> stream(new Stream(owner));
-    stream->self_ = stream;
-    stream->context_.set_wait_for_ready(owner->waits_for_daemon_);
-    owner->stub_->async()->Connect(&stream->context_, stream.get());
-    stream->AddHold();  // for writes
-    v1::AgentMessage hello;
-    *hello.mutable_hello() = owner->hello_;
-    stream->Send(std::move(hello));
-    stream->StartRead(&stream->task_);
-    stream->StartCall();
-    return stream;
-  }
-
-  void Send(v1::AgentMessage message) {
-    if (is_over_) return;
-    unsent_.push_back(std::move(message));
-    if (unsent_.size() == 1) StartWrite(&unsent_.front());
-  }
-
-  void Abandon() {
-    owner_ = nullptr;
-    context_.TryCancel();
-  }
-
-  void OnReadDone(bool ok) override {
-    loop_->Post([self = self_, ok, task = ok ? task_ : v1::AgentTask()] {
-      if (!ok) {
-        self->Over();
-      } else if (self->owner_ != nullptr) {
-        self->owner_->OnTask(task);
-      }
-    });
-    if (ok) StartRead(&task_);
-  }
-
-  void OnWriteDone(bool ok) override {
-    loop_->Post([self = self_, ok] {
-      self->unsent_.pop_front();
-      if (!ok) {
-        self->unsent_.clear();
-        self->context_.TryCancel();
-      } else if (!self->unsent_.empty() && !self->is_over_) {
-        self->StartWrite(&self->unsent_.front());
-      }
-    });
-  }
-
-  void OnDone(const grpc::Status& status) override {
-    loop_->Post([self = std::move(self_), status] {
-      if (self->owner_ != nullptr) self->owner_->OnEnd(status);
-    });
-  }
-
- private:
-  explicit Stream(AgentStream* owner)
-      : loop_(owner->link_->loop()), token_(owner->link_->token()), owner_(owner) {}
-
-  // Nothing is written any more.
-  void Over() {
-    if (std::exchange(is_over_, true)) return;
-    RemoveHold();
-  }
-
-  EventLoop* const loop_;
-  const std::shared_ptr<void> token_;  // DaemonLink's
-  AgentStream* owner_;                 // null: abandoned
-  grpc::ClientContext context_;
-  v1::AgentTask task_;
-  std::shared_ptr<Stream> self_;         // until OnDone
-  std::deque<v1::AgentMessage> unsent_;  // the first is being written
-  bool is_over_ = false;
-};
-
-AgentStream::AgentStream(DaemonLink* link, v1::AgentHello hello, OnPingPong on_ping_pong,
-                         OnStop on_stop)
+AgentStream::AgentStream(DaemonLink* link, v1::AgentHello hello, Measurer* measurer)
     : link_(link),
       hello_(std::move(hello)),
-      on_ping_pong_(std::move(on_ping_pong)),
-      on_stop_(std::move(on_stop)),
-      stub_(v1::Agents::NewStub(link->channel())),
+      measurer_(measurer),
       pause_(kShortestPause, kLongestPause, std::hash<std::string>()(hello_.host())) {}
 
 AgentStream::~AgentStream() {
   if (stream_ != nullptr) stream_->Abandon();
-  if (is_timed_) link_->loop()->Cancel(timer_);
+  link_->loop()->Cancel(timer_);
 }
 
 void AgentStream::Begin() {
-  is_timed_ = false;
   ++streams_;
-  stream_ = Stream::Start(this);
+  v1::AgentMessage message;
+  *message.mutable_hello() = hello_;
+  const std::string hello = message.SerializeAsString();
+  ForwardedCall::Request request;
+  request.method = "/coppice.v1.Agents/Connect";
+  request.message = hello;
+  request.is_own_stream = true;
+  request.waits_for_daemon = waits_for_daemon_;
+  stream_ = link_->Call(request, {[this](const std::string& task) { OnTask(task); },
+                                  [this](const grpc::Status& status) { OnEnd(status); },
+                                  /*reads_on=*/true});
 }
 
 void AgentStream::Send(const v1::PingPongResult& result) {
   if (stream_ == nullptr || tasks_.erase(result.id()) == 0) return;
   v1::AgentMessage message;
   *message.mutable_ping_pong() = result;
-  stream_->Send(std::move(message));
+  stream_->Send(message.SerializeAsString());
 }
 
-void AgentStream::OnTask(const v1::AgentTask& task) {
+void AgentStream::OnTask(const std::string& message) {
+  v1::AgentTask task;
+  if (!task.ParseFromString(message)) return;
   pause_.Reset();
   if (task.has_welcome()) {
     is_welcome_ = true;
@@ -137,16 +66,16 @@ void AgentStream::OnTask(const v1::AgentTask& task) {
                  link_->server(), task.welcome().host());
   } else if (task.has_ping_pong()) {
     tasks_.insert(task.ping_pong().id());
-    on_ping_pong_(task.ping_pong());
+    measurer_->Take(task.ping_pong(), streams_);
   } else if (task.has_stop_ping_pong()) {
     tasks_.erase(task.stop_ping_pong());
-    on_stop_(task.stop_ping_pong());
+    measurer_->Stop(task.stop_ping_pong(), streams_);
   }
 }
 
 void AgentStream::OnEnd(const grpc::Status& status) {
   stream_.reset();
-  for (const uint64_t id : std::exchange(tasks_, {})) on_stop_(id);
+  for (const uint64_t id : std::exchange(tasks_, {})) measurer_->Stop(id, streams_);
   is_welcome_ = false;
   waits_for_daemon_ = status.error_code() == grpc::StatusCode::UNAVAILABLE;
   const std::string error = status.ok() ? "it ended the call" : status.error_message();
@@ -159,7 +88,6 @@ void AgentStream::OnEnd(const grpc::Status& status) {
                            status.error_code() == grpc::StatusCode::ABORTED ||
                            status.error_code() == grpc::StatusCode::PERMISSION_DENIED ||
                            status.error_code() == grpc::StatusCode::INVALID_ARGUMENT;
-  is_timed_ = true;
   timer_ = link_->loop()->After(is_hopeless ? kLongPause : pause_.Next(), [this] { Begin(); });
 }
 
@@ -300,12 +228,8 @@ absl::StatusOr<std::unique_ptr<NodeAgent>> NodeAgent::Start(const Settings& sett
     });
   };
   agent->measurer_ = std::make_unique<Measurer>(*std::move(peers), PortOf(settings), on_result);
-  agent->agent_stream_ = std::make_unique<AgentStream>(
-      agent->link_.get(), hello,
-      [raw](const v1::PingPongTask& task) {
-        raw->measurer_->Take(task, raw->agent_stream_->streams());
-      },
-      [raw](uint64_t id) { raw->measurer_->Stop(id, raw->agent_stream_->streams()); });
+  agent->agent_stream_ =
+      std::make_unique<AgentStream>(agent->link_.get(), hello, agent->measurer_.get());
   WarnIfOthersAreHidden();
   WarnIfNoDevice(settings);
   agent->agent_stream_->Begin();

@@ -1,16 +1,12 @@
-// The parts of the agent put together, and its standing call to the daemon.
-//
-// The agent's parts put together: one loop, one connection to the daemon, one socket for the node's
-// processes.
+// The agent's parts put together: one loop, one connection to the daemon and the agent's standing
+// call on it, one socket for the node's processes.
 #ifndef COPPICE_AGENTS_NODE_NODE_AGENT_H_
 #define COPPICE_AGENTS_NODE_NODE_AGENT_H_
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_set>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "agents/node/daemon_link.h"
@@ -21,7 +17,7 @@
 #include "agents/node/node_facts.h"
 #include "agents/node/settings.h"
 #include "client/library/retry_pause.h"
-#include "coppice/v1/agents.grpc.pb.h"
+#include "coppice/v1/agents.pb.h"
 
 namespace coppice {
 
@@ -30,45 +26,33 @@ namespace coppice {
 //
 // A daemon that knows no agents (UNIMPLEMENTED), or this one not (NOT_FOUND), takes nothing from
 // the node's processes: their calls go through the same connection whatever becomes of this one.
-
 // Belongs to the loop.
 class AgentStream final {
  public:
-  using OnPingPong = std::function<void(const v1::PingPongTask&)>;
-  using OnStop = std::function<void(uint64_t id)>;
-
-  // `on_stop`: nobody waits any more for the result of that task, which came by the newest stream.
-  AgentStream(DaemonLink* link, v1::AgentHello hello, OnPingPong on_ping_pong, OnStop on_stop);
+  AgentStream(DaemonLink* link, v1::AgentHello hello, Measurer* measurer);
   ~AgentStream();
 
   void Begin();
   // Dropped if the stream that the task came from has ended: the daemon knows it no more.
   void Send(const v1::PingPongResult& result);
-  // Begun so far: what comes by a later one is newer.
-  uint64_t streams() const { return streams_; }
   // The daemon has taken the hello, and the stream stands.
   bool is_welcome() const { return is_welcome_; }
 
  private:
-  class Stream;
-
-  void OnTask(const v1::AgentTask& task);
+  void OnTask(const std::string& message);
   void OnEnd(const grpc::Status& status);
 
   DaemonLink* const link_;
   v1::AgentHello hello_;  // with the database of the last daemon that took it
-  const OnPingPong on_ping_pong_;
-  const OnStop on_stop_;
-  const std::unique_ptr<v1::Agents::StubInterface> stub_;
+  Measurer* const measurer_;
   RetryPause pause_;
-  std::shared_ptr<Stream> stream_;
+  std::shared_ptr<ForwardedCall> stream_;
   std::string last_error_;              // said in the log once
   std::unordered_set<uint64_t> tasks_;  // of this stream, not answered
-  uint64_t streams_ = 0;
+  uint64_t streams_ = 0;                // begun so far: what comes by a later one is newer
   bool is_welcome_ = false;
   // A call that does not wait says why there is no connection; the next one begins with it.
   bool waits_for_daemon_ = false;
-  bool is_timed_ = false;
   EventLoop::Timer timer_;
 };
 

@@ -3,13 +3,15 @@
 #include <hwloc.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -64,11 +66,30 @@ std::string HalfOf(absl::string_view gid, size_t first) {
   std::string half;
   if (words.size() != 8) return half;
   for (size_t i = first; i < first + 4; ++i) {
-    const bool is_hex = std::all_of(words[i].begin(), words[i].end(), absl::ascii_isxdigit);
-    if (words[i].size() != 4 || !is_hex) return "";
+    if (words[i].size() != 4 || !absl::c_all_of(words[i], absl::ascii_isxdigit)) return "";
     absl::StrAppend(&half, absl::AsciiStrToLower(words[i]));
   }
   return half;
+}
+
+constexpr size_t kLongestDevice = 63;  // IB_DEVICE_NAME_MAX of the kernel, less the end
+// As sysfs has the states (InfiniBand specification 1.3, volume 1, 14.2.5.6): "4: ACTIVE".
+constexpr absl::string_view kActive = "4: ACTIVE";
+
+absl::Status NoPort(const PortChoice& choice) {
+  std::string what = "this node has no InfiniBand port";
+  if (choice.port != 0) absl::StrAppend(&what, " ", choice.port);
+  if (!choice.device.empty()) absl::StrAppend(&what, " of a verbs device ", choice.device);
+  if (!choice.port_guids.empty()) absl::StrAppend(&what, " among port_guids");
+  return absl::NotFoundError(what);
+}
+
+bool IsChosen(const InfinibandPort& port, const PortChoice& choice) {
+  const auto& guids = choice.port_guids;
+  const bool is_named = absl::c_any_of(
+      guids, [&](const auto& guid) { return absl::EqualsIgnoreCase(guid, port.guid); });
+  return (choice.device.empty() || port.device == choice.device) &&
+         (choice.port == 0 || port.number == choice.port) && (guids.empty() || is_named);
 }
 
 }  // namespace
@@ -95,7 +116,7 @@ std::vector<InfinibandPort> ReadInfinibandPorts(const std::string& root) {
       if (!port.guid.empty()) ports.push_back(std::move(port));
     }
   }
-  std::sort(ports.begin(), ports.end(), [](const InfinibandPort& a, const InfinibandPort& b) {
+  absl::c_sort(ports, [](const InfinibandPort& a, const InfinibandPort& b) {
     return std::tie(a.device, a.number) < std::tie(b.device, b.number);
   });
   return ports;
@@ -104,7 +125,7 @@ std::vector<InfinibandPort> ReadInfinibandPorts(const std::string& root) {
 std::vector<std::string> ReadPortGuids(const std::string& root) {
   std::vector<std::string> guids;
   for (const InfinibandPort& port : ReadInfinibandPorts(root)) guids.push_back(port.guid);
-  std::sort(guids.begin(), guids.end());
+  absl::c_sort(guids);
   return guids;
 }
 
@@ -114,6 +135,46 @@ NodeFacts ReadNodeFacts(const std::string& devices) {
   facts.port_guids = ReadPortGuids(devices);
   ReadCores(facts);
   return facts;
+}
+
+std::string NameOf(const InfinibandPort& port) {
+  return absl::StrCat(port.device, " port ", port.number);
+}
+
+absl::StatusOr<PortChoice> ParsePortChoice(absl::string_view text) {
+  PortChoice choice;
+  choice.is_none = text == "none";
+  if (text.empty() || choice.is_none) return choice;
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits('/', 1));
+  uint32_t port = 0;
+  const bool is_port = absl::SimpleAtoi(parts.second, &port) && port >= 1 && port <= UINT8_MAX;
+  // It becomes an argument of a program: no option.
+  const bool is_device = !parts.first.empty() && parts.first.size() <= kLongestDevice &&
+                         parts.first[0] != '-' && absl::c_all_of(parts.first, [](unsigned char c) {
+                           return absl::ascii_isalnum(c) || absl::StrContains("_-.", c);
+                         });
+  if (!is_device || (absl::StrContains(text, '/') && !is_port)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("measure_device \"", absl::CHexEscape(text),
+                     "\": give a device such as \"mlx5_0\" or \"mlx5_0/1\", \"none\", or nothing"));
+  }
+  choice.device = std::string(parts.first);
+  choice.port = static_cast<uint8_t>(port);
+  return choice;
+}
+
+absl::StatusOr<InfinibandPort> FindPort(const PortChoice& choice) {
+  if (choice.is_none) return absl::NotFoundError("measure_device is none");
+  absl::Status why = NoPort(choice);
+  for (const InfinibandPort& port : ReadInfinibandPorts(choice.devices)) {
+    if (!IsChosen(port, choice)) continue;
+    if (port.state == kActive) return port;
+    if (!absl::IsNotFound(why)) continue;
+    why = absl::FailedPreconditionError(
+        absl::StrCat(NameOf(port), ": the port is not active (", port.state, ")"));
+  }
+  return why;
 }
 
 }  // namespace coppice

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace coppice {
@@ -39,6 +40,25 @@ std::vector<std::string> ReadPortGuids(const std::string& root);
 // The port GUID in a GID as sysfs prints it ("fe80:...:0002:c903:00a1:b2c3"), as 16 hex digits;
 // empty: it is none, or zero.
 std::string GuidOfGid(absl::string_view gid);
+
+// Which port is measured over by perftest: the first active one to which all of this applies.
+struct PortChoice {
+  bool is_none = false;                 // none: TCP only
+  std::string device;                   // "mlx5_0"; empty: any
+  uint8_t port = 0;                     // from 1; 0: any
+  std::vector<std::string> port_guids;  // one of these, 16 hex digits each; empty: any
+  std::string devices = kDevices;       // laid out as that
+};
+
+// "mlx5_0 port 1".
+std::string NameOf(const InfinibandPort& port);
+
+// "": any port, "none", "mlx5_0" or "mlx5_0/2". INVALID_ARGUMENT: something else.
+absl::StatusOr<PortChoice> ParsePortChoice(absl::string_view text);
+
+// Devices by name. NOT_FOUND: the node has no such port. FAILED_PRECONDITION, naming device and
+// port: it is not active.
+absl::StatusOr<InfinibandPort> FindPort(const PortChoice& choice);
 
 }  // namespace coppice
 

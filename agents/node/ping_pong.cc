@@ -1,19 +1,18 @@
 #include "agents/node/ping_pong.h"
 
+#include <endian.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
-#include "agents/node/measuring_socket.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "agents/node/perftest/perftest.h"
 
 namespace coppice {
@@ -22,98 +21,44 @@ namespace {
 constexpr uint32_t kMaxSamples = 1'000'000;
 constexpr uint32_t kMaxBytes = 1u << 30;
 
-}  // namespace
-
-bool PingPongNumbers::are_good() const {
-  return pings > 0 && pings <= kMaxSamples && transfers <= kMaxSamples &&
-         transfer_bytes <= kMaxBytes && (transfers == 0 || transfer_bytes > 0);
-}
-
-std::array<unsigned char, 12> Encode(const PingPongNumbers& numbers) {
-  const uint32_t words[] = {numbers.pings, numbers.transfers, numbers.transfer_bytes};
-  std::array<unsigned char, 12> bytes{};
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    bytes[i] = static_cast<unsigned char>(words[i / 4] >> (8 * (i % 4)));
-  }
-  return bytes;
-}
-
-PingPongNumbers Decode(const std::array<unsigned char, 12>& bytes) {
-  uint32_t words[3] = {0, 0, 0};
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    words[i / 4] |= static_cast<uint32_t>(bytes[i]) << (8 * (i % 4));
-  }
-  return {words[0], words[1], words[2]};
-}
-
-Spread SpreadOf(std::vector<double> samples, bool low_is_bad) {
-  Spread spread;
-  if (samples.empty()) return spread;
-  if (low_is_bad) {
-    std::sort(samples.begin(), samples.end(), std::greater<>());
-  } else {
-    std::sort(samples.begin(), samples.end());
-  }
-  const size_t dropped = samples.size() == 1 ? 0 : (samples.size() + 9) / 10;
-  samples.resize(samples.size() - dropped);
-  const double count = static_cast<double>(samples.size());
-  for (const double sample : samples) spread.mean += sample / count;
-  double squares = 0;
-  for (const double sample : samples) squares += (sample - spread.mean) * (sample - spread.mean);
-  spread.deviation = std::sqrt(squares / count);
-  spread.samples = static_cast<uint32_t>(samples.size());
-  return spread;
-}
-
-absl::StatusOr<PingPongFigures> TakeSamples(
-    const PingPongNumbers& numbers,
-    const std::function<absl::StatusOr<double>(size_t bytes)>& round_trip) {
-  std::vector<double> latencies, rates;
-  for (uint32_t i = 0; i < numbers.all_pings(); ++i) {
-    const auto took = round_trip(PingPongNumbers::kPingBytes);
-    if (!took.ok()) return took.status();
-    if (i >= PingPongNumbers::kWarmUps) latencies.push_back(*took / 2);
-  }
-  PingPongFigures figures;
-  figures.latency_us = SpreadOf(std::move(latencies), /*low_is_bad=*/false);
-  for (uint32_t i = 0; i < numbers.all_transfers(); ++i) {
-    const auto took = round_trip(numbers.transfer_bytes);
-    if (!took.ok()) return took.status();
-    // The answer's way back; never more than half, however the latency swings.
-    const double way_us = *took - std::min(figures.latency_us.mean, *took / 2);
-    const double bits = 8.0 * numbers.transfer_bytes;
-    if (i > 0) rates.push_back(bits / std::max(way_us, 1e-3) / 1000);
-  }
-  figures.bandwidth_gbps = SpreadOf(std::move(rates), /*low_is_bad=*/true);
-  return figures;
-}
-
-namespace {
-
 constexpr size_t kPingBytes = PingPongNumbers::kPingBytes;
 constexpr size_t kReceiveBytes = size_t{1} << 20;
 // Connections that have not said who they are.
 constexpr size_t kMaxStrangers = 16;
 
-using Clock = std::chrono::steady_clock;
+constexpr size_t kTokenBytes = 32;
+constexpr size_t kGreetingBytes = 20 + kTokenBytes;
+constexpr char kWelcome = 'K';
 
-double MicrosecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+// The first is that of TCP alone, the third the one with which perftest measures over verbs. The
+// second was that of agents with a ping-pong of their own over verbs, and is turned away.
+std::string GreetingOf(bool wants_verbs, absl::string_view token) {
+  return absl::StrCat("coppice-ping-pong/", wants_verbs ? 3 : 1, " ", token);
+}
+
+// Whether it is one or its beginning, with whatever token.
+bool MayBeGreeting(absl::string_view said) {
+  for (const bool wants_verbs : {false, true}) {
+    const std::string greeting = GreetingOf(wants_verbs, "");
+    if (absl::StartsWith(said, absl::string_view(greeting).substr(0, said.size()))) return true;
+  }
+  return false;
 }
 
 // Sends `size` bytes and waits for the answer; microseconds that it took.
 absl::StatusOr<double> RoundTrip(MeasuringSocket& socket, const std::vector<char>& bytes,
                                  size_t size) {
   char answer[kPingBytes];
-  const Clock::time_point start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   if (absl::Status status = socket.Send(bytes.data(), size); !status.ok()) return status;
   if (absl::Status status = socket.Receive(answer, sizeof answer); !status.ok()) return status;
-  return MicrosecondsSince(start);
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+      .count();
 }
 
-absl::Status Introduce(MeasuringSocket& socket, PingPongProtocol protocol, const std::string& token,
+absl::Status Introduce(MeasuringSocket& socket, bool wants_verbs, const std::string& token,
                        const PingPongNumbers& numbers) {
-  const std::string hello = GreetingOf(protocol, token);
+  const std::string hello = GreetingOf(wants_verbs, token);
   if (absl::Status status = socket.Send(hello.data(), hello.size()); !status.ok()) return status;
   char answer = 0;
   if (absl::Status status = socket.Receive(&answer, 1); !status.ok()) {
@@ -121,8 +66,9 @@ absl::Status Introduce(MeasuringSocket& socket, PingPongProtocol protocol, const
     return absl::PermissionDeniedError("the peer does not take the token of this measurement");
   }
   if (answer != kWelcome) return absl::UnavailableError("the peer is no agent of this release");
-  const auto bytes = Encode(numbers);
-  return socket.Send(bytes.data(), bytes.size());
+  const uint32_t header[] = {htole32(numbers.pings), htole32(numbers.transfers),
+                             htole32(numbers.transfer_bytes)};
+  return socket.Send(header, sizeof header);
 }
 
 // Answers pings, then transfers, as many as the active side says.
@@ -144,18 +90,15 @@ absl::Status AnswerOverTcp(MeasuringSocket& socket, const PingPongNumbers& numbe
   return absl::OkStatus();
 }
 
-absl::Status ServeRounds(MeasuringSocket& socket, PingPongProtocol protocol,
-                         const PingPongPlan& plan) {
+absl::Status ServeRounds(MeasuringSocket& socket, bool wants_verbs, const PingPongPlan& plan) {
   if (absl::Status status = socket.Send(&kWelcome, 1); !status.ok()) return status;
-  std::array<unsigned char, 12> header{};
-  if (absl::Status status = socket.Receive(header.data(), header.size()); !status.ok()) {
-    return status;
-  }
-  const PingPongNumbers numbers = Decode(header);
+  uint32_t header[3];
+  if (absl::Status status = socket.Receive(header, sizeof header); !status.ok()) return status;
+  const PingPongNumbers numbers{le32toh(header[0]), le32toh(header[1]), le32toh(header[2])};
   if (!numbers.are_good()) {
     return absl::InvalidArgumentError("the active side asks for what nobody measures");
   }
-  if (protocol == PingPongProtocol::kWords) {
+  if (wants_verbs) {
     const absl::StatusOr<bool> is_over = AnswerOverVerbs(socket, plan.port, numbers);
     if (!is_over.ok() || *is_over) return is_over.status();
   }
@@ -165,7 +108,24 @@ absl::Status ServeRounds(MeasuringSocket& socket, PingPongProtocol protocol,
 absl::StatusOr<PingPongFigures> MeasureOverTcp(MeasuringSocket& socket,
                                                const PingPongNumbers& numbers) {
   const std::vector<char> bytes(std::max<size_t>(kPingBytes, numbers.transfer_bytes), 'p');
-  return TakeSamples(numbers, [&](size_t size) { return RoundTrip(socket, bytes, size); });
+  std::vector<double> latencies, rates;
+  for (uint32_t i = 0; i < numbers.all_pings(); ++i) {
+    const auto took = RoundTrip(socket, bytes, kPingBytes);
+    if (!took.ok()) return took.status();
+    if (i >= PingPongNumbers::kWarmUps) latencies.push_back(*took / 2);
+  }
+  PingPongFigures figures;
+  figures.latency_us = SpreadOf(std::move(latencies), /*low_is_bad=*/false);
+  for (uint32_t i = 0; i < numbers.all_transfers(); ++i) {
+    const auto took = RoundTrip(socket, bytes, numbers.transfer_bytes);
+    if (!took.ok()) return took.status();
+    // The answer's way back; never more than half, however the latency swings.
+    const double way_us = *took - std::min(figures.latency_us.mean, *took / 2);
+    const double bits = 8.0 * numbers.transfer_bytes;
+    if (i > 0) rates.push_back(bits / std::max(way_us, 1e-3) / 1000);
+  }
+  figures.bandwidth_gbps = SpreadOf(std::move(rates), /*low_is_bad=*/true);
+  return figures;
 }
 
 // Reads what is there, up to a whole greeting; false: it has left.
@@ -180,13 +140,10 @@ bool Hear(int fd, std::string& said) {
 }
 
 bool IsToken(const std::string& token) {
-  return token.size() == kTokenBytes &&
-         std::all_of(token.begin(), token.end(), absl::ascii_isxdigit);
+  return token.size() == kTokenBytes && absl::c_all_of(token, absl::ascii_isxdigit);
 }
 
-MeasuringSocket::Limit LimitOf(const PingPongPlan& plan) {
-  return {plan.deadline, plan.is_stopped};
-}
+MeasuringLimit LimitOf(const PingPongPlan& plan) { return {plan.deadline, plan.is_stopped}; }
 
 absl::Status BadPlan() {
   return absl::InvalidArgumentError(
@@ -195,14 +152,34 @@ absl::Status BadPlan() {
 
 }  // namespace
 
+bool PingPongNumbers::are_good() const {
+  return pings > 0 && pings <= kMaxSamples && transfers <= kMaxSamples &&
+         transfer_bytes <= kMaxBytes && (transfers == 0 || transfer_bytes > 0);
+}
+
+Spread SpreadOf(std::vector<double> samples, bool low_is_bad) {
+  Spread spread;
+  if (samples.empty()) return spread;
+  absl::c_sort(samples);
+  if (low_is_bad) absl::c_reverse(samples);
+  const size_t dropped = samples.size() == 1 ? 0 : (samples.size() + 9) / 10;
+  samples.resize(samples.size() - dropped);
+  const double count = static_cast<double>(samples.size());
+  spread.mean = absl::c_accumulate(samples, 0.0) / count;
+  double squares = 0;
+  for (const double sample : samples) squares += (sample - spread.mean) * (sample - spread.mean);
+  spread.deviation = std::sqrt(squares / count);
+  spread.samples = static_cast<uint32_t>(samples.size());
+  return spread;
+}
+
 absl::StatusOr<PingPongFigures> MeasureTo(const std::string& address, const PingPongPlan& plan) {
   const PingPongNumbers numbers{plan.latency_samples, plan.bandwidth_samples, plan.bandwidth_bytes};
   if (!numbers.are_good() || !IsToken(plan.token)) return BadPlan();
   const bool is_verbs = plan.transport == PingPongTransport::kVerbs;
-  const PingPongProtocol protocol = is_verbs ? PingPongProtocol::kWords : PingPongProtocol::kTcp;
   auto socket = MeasuringSocket::Connect(address, LimitOf(plan));
   if (!socket.ok()) return socket.status();
-  absl::Status status = Introduce(*socket, protocol, plan.token, numbers);
+  absl::Status status = Introduce(*socket, is_verbs, plan.token, numbers);
   if (!status.ok()) return status;
   if (!is_verbs) return MeasureOverTcp(*socket, numbers);
   const auto over_verbs = MeasureOverVerbs(*socket, plan.port, numbers);
@@ -230,9 +207,9 @@ std::optional<PingPongListener::Active> PingPongListener::HearStrangers(const st
     Stranger& stranger = strangers_[i];
     const auto at = strangers_.begin() + static_cast<std::ptrdiff_t>(i);
     const bool is_there = Hear(stranger.fd.get(), stranger.said);
-    for (const PingPongProtocol protocol : {PingPongProtocol::kTcp, PingPongProtocol::kWords}) {
-      if (!is_there || stranger.said != GreetingOf(protocol, token)) continue;
-      Active active{std::move(stranger.fd), protocol};
+    for (const bool wants_verbs : {false, true}) {
+      if (!is_there || stranger.said != GreetingOf(wants_verbs, token)) continue;
+      Active active{std::move(stranger.fd), wants_verbs};
       strangers_.erase(at);
       return active;
     }
@@ -267,7 +244,7 @@ absl::Status PingPongListener::Serve(const PingPongPlan& plan) {
   absl::Status served = active.status();
   if (active.ok()) {
     MeasuringSocket socket(std::move(active->fd), LimitOf(plan));
-    served = ServeRounds(socket, active->protocol, plan);
+    served = ServeRounds(socket, active->wants_verbs, plan);
   }
   if (!absl::IsCancelled(served)) strangers_.clear();
   return served;

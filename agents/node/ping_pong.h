@@ -17,29 +17,22 @@
 #ifndef COPPICE_AGENTS_NODE_PING_PONG_H_
 #define COPPICE_AGENTS_NODE_PING_PONG_H_
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "agents/node/measuring_socket.h"
-#include "agents/node/perftest/perftest_port.h"
+#include "agents/node/node_facts.h"
 
 namespace coppice {
 
-// The samples of one measurement, whatever they are taken over: how many, how they are asked of the
-// peer, and what is made of them.
-//
-// The worst tenth of the samples (rounded up) is dropped (Wang 2015, 4.2): what the operating
-// system took away.
-
-// What the active side asks of the passive one.
+// What the active side asks of the passive one: how many samples. Of those over TCP the worst tenth
+// (rounded up) is dropped (Wang 2015, 4.2): what the operating system took away.
 struct PingPongNumbers {
   static constexpr size_t kPingBytes = 8;
   // Not measured: the first ones fill caches and wake the peer.
@@ -53,10 +46,6 @@ struct PingPongNumbers {
   // Whether anybody measures that, whoever holds the token.
   bool are_good() const;
 };
-
-// As three numbers of 32 bits, the least byte first.
-std::array<unsigned char, 12> Encode(const PingPongNumbers& numbers);
-PingPongNumbers Decode(const std::array<unsigned char, 12>& bytes);
 
 struct Spread {
   double mean = 0;
@@ -75,12 +64,6 @@ struct PingPongFigures {
 
 // Of the samples less the worst tenth: the greatest ones, or with `low_is_bad` the least.
 Spread SpreadOf(std::vector<double> samples, bool low_is_bad);
-
-// `round_trip` sends so many bytes and waits for an answer of kPingBytes: microseconds that it
-// took. Its first error ends the measurement.
-absl::StatusOr<PingPongFigures> TakeSamples(
-    const PingPongNumbers& numbers,
-    const std::function<absl::StatusOr<double>(size_t bytes)>& round_trip);
 
 struct PingPongPlan {
   std::string token;  // 32 hex digits
@@ -122,7 +105,7 @@ class PingPongListener final {
   };
   struct Active {
     OwnedFd fd;
-    PingPongProtocol protocol;
+    bool wants_verbs;
   };
 
   PingPongListener(OwnedFd fd, uint16_t port) : fd_(std::move(fd)), port_(port) {}

@@ -1,42 +1,19 @@
 #include "agents/node/process_identity.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <limits>
-#include <mutex>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
-
-// Files of /proc, which are small. UNAVAILABLE with errno's words.
-absl::StatusOr<std::string> ReadAll(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(errno)));
-  std::string text;
-  for (;;) {
-    char bytes[4096];
-    const ssize_t count = read(fd, bytes, sizeof bytes);
-    const int error = errno;
-    if (count < 0 && error == EINTR) continue;
-    if (count > 0) {
-      text.append(bytes, static_cast<size_t>(count));
-      continue;
-    }
-    close(fd);
-    if (count == 0) return text;
-    return absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(error)));
-  }
-}
 
 absl::Status NoProcess(int64_t pid) {
   return absl::NotFoundError(absl::StrCat("there is no process ", pid, " on this node"));
@@ -51,7 +28,7 @@ bool IsNumberFree(int64_t pid) {
 
 absl::StatusOr<std::string> ReadOf(int64_t pid, absl::string_view file) {
   if (IsNumberFree(pid)) return NoProcess(pid);
-  absl::StatusOr<std::string> text = ReadAll(absl::StrCat("/proc/", pid, "/", file));
+  absl::StatusOr<std::string> text = ReadTextFile(absl::StrCat("/proc/", pid, "/", file));
   if (text.ok()) return text;
   if (IsNumberFree(pid)) return NoProcess(pid);
   return absl::UnavailableError(
@@ -109,14 +86,8 @@ bool IsGone(const ProcessIdentity& process) {
 }
 
 std::string BootId() {
-  static std::mutex mu;
-  static std::string& known = *new std::string;  // while this process lives
-  const std::lock_guard<std::mutex> lock(mu);
-  if (known.empty()) {
-    const absl::StatusOr<std::string> text = ReadAll("/proc/sys/kernel/random/boot_id");
-    if (text.ok()) known = std::string(absl::StripAsciiWhitespace(*text));
-  }
-  return known;
+  const absl::StatusOr<std::string> text = ReadTextFile("/proc/sys/kernel/random/boot_id");
+  return text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : "";
 }
 
 }  // namespace coppice

@@ -9,7 +9,6 @@
 
 #include <compare>
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"

@@ -2,16 +2,15 @@
 
 #include <toml++/toml.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "agents/node/perftest/perftest_port.h"
 
 namespace coppice {
 namespace {
@@ -25,65 +24,77 @@ absl::Status CheckAscii(absl::string_view text, const std::string& origin) {
   uint32_t line = 0;
   for (const absl::string_view content : absl::StrSplit(text, '\n')) {
     ++line;
-    const bool is_ascii =
-        std::all_of(content.begin(), content.end(), [](char c) { return absl::ascii_isascii(c); });
-    if (!is_ascii) return At(origin, line, "a character beyond ASCII; take it out");
+    if (!absl::c_all_of(content, absl::ascii_isascii))
+      return At(origin, line, "a character beyond ASCII; take it out");
   }
   return absl::OkStatus();
 }
 
-// Reads the value of `key` into `out`.
-absl::Status Take(const toml::node& node, const std::string& origin, absl::string_view key,
-                  std::string& out) {
+absl::Status Take(const toml::node& node, std::string& out) {
   const auto value = node.value_exact<std::string>();
-  if (!value) return At(origin, node.source().begin.line, absl::StrCat(key, ": give a text"));
+  if (!value) return absl::InvalidArgumentError("give a text");
   out = *value;
   return absl::OkStatus();
 }
 
-absl::Status Take(const toml::node& node, const std::string& origin, absl::string_view key,
-                  std::vector<std::string>& out) {
+absl::Status TakeList(const toml::node& node, std::vector<std::string>& out) {
   const toml::array* const list = node.as_array();
-  out.clear();
-  for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    const auto value = (*list)[i].value_exact<std::string>();
-    if (value) out.push_back(*value);
+  if (list == nullptr || !(list->empty() || list->is_homogeneous<std::string>())) {
+    return absl::InvalidArgumentError("give a list of texts");
   }
-  if (list != nullptr && out.size() == list->size()) return absl::OkStatus();
-  return At(origin, node.source().begin.line, absl::StrCat(key, ": give a list of texts"));
+  out.clear();
+  for (const toml::node& entry : *list) out.push_back(entry.ref<std::string>());
+  return absl::OkStatus();
 }
 
-absl::Status TakeMode(const toml::node& node, const std::string& origin, mode_t& out) {
+absl::Status TakeMode(const toml::node& node, mode_t& out) {
   const auto value = node.value_exact<std::string>();
   char* end = nullptr;
   const unsigned long mode = value ? std::strtoul(value->c_str(), &end, 8) : 0;
   if (!value || value->empty() || *end != '\0' || mode > 0777) {
-    return At(origin, node.source().begin.line, "socket_mode: give a mode such as \"0666\"");
+    return absl::InvalidArgumentError("give a mode such as \"0666\"");
   }
   out = static_cast<mode_t>(mode);
   return absl::OkStatus();
 }
 
-absl::Status TakeKey(absl::string_view key, const toml::node& node, const std::string& origin,
-                     Settings& settings) {
-  if (key == "server") return Take(node, origin, key, settings.server);
-  if (key == "tls_ca") return Take(node, origin, key, settings.tls.ca);
-  if (key == "tls_certificate") return Take(node, origin, key, settings.tls.cert);
-  if (key == "tls_key") return Take(node, origin, key, settings.tls.key);
-  if (key == "socket") return Take(node, origin, key, settings.socket);
-  if (key == "socket_mode") return TakeMode(node, origin, settings.socket_mode);
-  if (key == "state_dir") return Take(node, origin, key, settings.state_dir);
-  if (key == "host") return Take(node, origin, key, settings.host);
-  if (key == "port_guids") return Take(node, origin, key, settings.port_guids);
-  if (key == "measure_listen") return Take(node, origin, key, settings.measure_listen);
-  if (key == "measure_address") return Take(node, origin, key, settings.measure_address);
-  if (key == "measure_device") return Take(node, origin, key, settings.measure_device);
-  if (key == "log_level") return Take(node, origin, key, settings.log_level);
-  return At(origin, node.source().begin.line,
-            absl::StrCat(key, ": no such key; agent.toml of the package shows all"));
+absl::Status TakeKey(absl::string_view key, const toml::node& node, Settings& settings) {
+  if (key == "socket_mode") return TakeMode(node, settings.socket_mode);
+  if (key == "port_guids") return TakeList(node, settings.port_guids);
+  for (const TextSetting& setting : TextSettings(settings)) {
+    if (!key.empty() && setting.key == key) return Take(node, *setting.value);
+  }
+  return absl::InvalidArgumentError("no such key; agent.toml of the package shows all");
 }
 
 }  // namespace
+
+std::vector<TextSetting> TextSettings(Settings& settings) {
+  return {
+      {"server", "--server",
+       "The daemon: unix:PATH or HOST:PORT; else the file's, else $COPPICE_SERVER",
+       &settings.server},
+      {"tls_ca", "--tls-ca", "Who signed the daemon's certificate (PEM)", &settings.tls.ca},
+      {"tls_certificate", "--tls-cert", "The agent's certificate (PEM)", &settings.tls.cert},
+      {"tls_key", "--tls-key", "Its key (PEM)", &settings.tls.key},
+      {"socket", "--socket", "Where the node's processes connect", &settings.socket},
+      {"state_dir", "--state-dir", "Folder for what must outlive the agent", &settings.state_dir},
+      {"host", "--host", "The node's name in the fabric", &settings.host},
+      {"measure_listen", "--measure-listen",
+       "HOST:PORT where other agents measure the way to this node; \"\": nowhere",
+       &settings.measure_listen},
+      {"measure_address", "--measure-address", "HOST:PORT as other agents reach it",
+       &settings.measure_address},
+      {"measure_device", "--measure-device",
+       "InfiniBand port to run perftest over, such as mlx5_0/1; none: TCP only",
+       &settings.measure_device},
+      {"", "--devices",
+       "Folder of InfiniBand devices, laid out as /sys/class/infiniband, the preset",
+       &settings.devices},
+      {"log_level", "--log-level", "trace, debug, info, warning, error, critical or off",
+       &settings.log_level},
+  };
+}
 
 absl::Status ReadSettings(absl::string_view text, const std::string& origin, Settings& settings) {
   if (absl::Status status = CheckAscii(text, origin); !status.ok()) return status;
@@ -95,7 +106,9 @@ absl::Status ReadSettings(absl::string_view text, const std::string& origin, Set
   }
   for (const auto& [key, node] : table) {
     const absl::string_view name(key.str().data(), key.str().size());
-    if (absl::Status status = TakeKey(name, node, origin, settings); !status.ok()) return status;
+    if (absl::Status status = TakeKey(name, node, settings); !status.ok()) {
+      return At(origin, node.source().begin.line, absl::StrCat(name, ": ", status.message()));
+    }
   }
   return absl::OkStatus();
 }
@@ -119,10 +132,7 @@ absl::Status CheckSettings(const Settings& settings) {
   if (settings.state_dir.empty()) {
     return absl::InvalidArgumentError("state_dir: is empty; give a folder");
   }
-  if (const auto device = ParsePortChoice(settings.measure_device); !device.ok()) {
-    return device.status();
-  }
-  return absl::OkStatus();
+  return ParsePortChoice(settings.measure_device).status();
 }
 
 }  // namespace coppice

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "agents/node/local_limits.h"
 #include "agents/node/node_facts.h"
@@ -33,6 +33,15 @@ struct Settings {
   std::string devices = kDevices;  // not in the file
   std::string log_level = "info";
 };
+
+// A setting of one text.
+struct TextSetting {
+  absl::string_view key;  // in the file; empty: by its flag alone
+  const char* flag;
+  const char* help;
+  std::string* value;
+};
+std::vector<TextSetting> TextSettings(Settings& settings);
 
 // TOML over `settings`. INVALID_ARGUMENT, as "ORIGIN:LINE: what": it is malformed, or a key is
 // unknown or of the wrong kind.

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/ascii.h"
-#include "agents/node/perftest/perftest_report.h"
+#include "agents/node/perftest/perftest.h"
 
 namespace {
 

@@ -1,12 +1,13 @@
-// Collectives: all forms that no tree carries are traced, and the MPI library's own. The blocking
-// forms of those that trees carry are in tree_calls.cc.
+// Collectives: the blocking forms of those that trees carry (collective_table.h) are offered to the
+// trees first. All others, and those that no tree takes, are the MPI library's own. All are traced.
 #include <mpi.h>
 
+#include <climits>
 #include <vector>
 
 #include "agents/mpi/calls/fortran.h"
+#include "agents/mpi/core/session.h"
 #include "agents/mpi/trace/trace.h"
-#include "agents/mpi/trace/trace_collectives.h"
 #include "agents/mpi/tree/collective_table.h"
 #include "agents/mpi/tree/tree_collectives.h"
 
@@ -98,8 +99,49 @@ using namespace coppice::mpi;  // NOLINT: the parts of this very library
                   [&] { TracePersistent(*request, [&] { TRACE; }); });                       \
   }
 
+#define COPPICE_C_CALL(NAME, FORTRAN, ARGUMENTS, TRACE)                      \
+  int MPI_##NAME(ARGUMENTS(COPPICE_PARAMETER)) {                             \
+    int error = MPI_SUCCESS;                                                 \
+    if (!(UsesTrees() && Tree##NAME(ARGUMENTS(COPPICE_ARGUMENT), &error))) { \
+      error = PMPI_##NAME(ARGUMENTS(COPPICE_ARGUMENT));                      \
+    }                                                                        \
+    return Traced(error, [&] { TRACE; });                                    \
+  }
+
+namespace {
+
+bool UsesTrees() {
+  const Session& session = Session::Get();
+  return session.IsUp() && session.settings().trees != TreesWhen::kNever;
+}
+
+#ifdef OPEN_MPI
+
+// The types of an alltoallw among as many as `comm` reaches.
+void TraceTypes(const void* send, const Fint* send_counts, const Fint* send_types,
+                const Fint* receive_counts, const Fint* receive_types, MPI_Comm comm) {
+  int is_inter = 0, peers = SizeOf(comm);
+  PMPI_Comm_test_inter(comm, &is_inter);
+  if (is_inter) PMPI_Comm_remote_size(comm, &peers);
+  const bool in_place = send == &mpi_fortran_in_place_;
+  std::vector<MPI_Datatype> types(peers);
+  for (int i = 0; i < peers; ++i) {
+    types[i] = PMPI_Type_f2c(in_place ? receive_types[i] : send_types[i]);
+  }
+  TraceAlltoallw(nullptr, in_place ? receive_counts : send_counts, types.data(), nullptr, nullptr,
+                 comm);
+}
+
+COPPICE_TRACED_COLLECTIVES(COPPICE_TRACE_OF)
+COPPICE_TREE_COLLECTIVES(COPPICE_TRACE_OF)
+
+#endif  // OPEN_MPI
+
+}  // namespace
+
 extern "C" {
 
+COPPICE_TREE_COLLECTIVES(COPPICE_C_CALL)
 COPPICE_TRACED_COLLECTIVES(COPPICE_BLOCKING)
 COPPICE_TRACED_COLLECTIVES_OF_TYPES(COPPICE_BLOCKING)
 
@@ -115,37 +157,56 @@ COPPICE_TRACED_COLLECTIVES_OF_TYPES(COPPICE_PERSISTENT)
 
 }  // extern "C"
 
-#ifdef OPEN_MPI
+// Some members may call the forms with large counts while others call those with ints: all have to
+// go one way.
+//
+// A count beyond an int is left to the MPI library by all: that of a reduction is the same at all
+// members, and the others of such a broadcast have as many bytes, which are more than go along a
+// tree. Nothing of it is traced.
+#if MPI_VERSION >= 4
 
+namespace coppice::mpi::large_calls {
 namespace {
 
-// The types of an alltoallw among as many as `comm` reaches.
-void TraceTypes(const void* send, const Fint* send_counts, const Fint* send_types,
-                const Fint* receive_counts, const Fint* receive_types, MPI_Comm comm) {
-  int peers = 0, is_inter = 0;
-  if (!IsTracing() || PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS) return;
-  if (is_inter) {
-    PMPI_Comm_remote_size(comm, &peers);
-  } else {
-    PMPI_Comm_size(comm, &peers);
-  }
-  const bool in_place = send == &mpi_fortran_in_place_;
-  std::vector<MPI_Datatype> types(peers);
-  for (int i = 0; i < peers; ++i) {
-    types[i] = PMPI_Type_f2c(in_place ? receive_types[i] : send_types[i]);
-  }
-  TraceAlltoallw(nullptr, in_place ? receive_counts : send_counts, types.data(), nullptr, nullptr,
-                 comm);
+using Count = MPI_Count;
+
+bool FitsInt(Count count) { return count >= 0 && count <= INT_MAX; }
+template <typename Other>
+bool FitsInt(const Other& /*no count*/) {
+  return true;
+}
+template <typename... Arguments>
+bool AllFitInt(const Arguments&... arguments) {
+  return (FitsInt(arguments) && ...);
 }
 
-COPPICE_TRACED_COLLECTIVES(COPPICE_TRACE_OF)
-COPPICE_TREE_COLLECTIVES(COPPICE_TRACE_OF)
-
 }  // namespace
+
+extern "C" {
+
+#define COPPICE_LARGE_CALL(NAME, FORTRAN, ARGUMENTS, TRACE)                                     \
+  int MPI_##NAME##_c(ARGUMENTS(COPPICE_PARAMETER)) {                                            \
+    if (AllFitInt(ARGUMENTS(COPPICE_ARGUMENT))) return MPI_##NAME(ARGUMENTS(COPPICE_ARGUMENT)); \
+    return PMPI_##NAME##_c(ARGUMENTS(COPPICE_ARGUMENT));                                        \
+  }
+COPPICE_TREE_COLLECTIVES_OF_DATA(COPPICE_LARGE_CALL)
+
+}  // extern "C"
+}  // namespace coppice::mpi::large_calls
+
+#endif  // MPI_VERSION >= 4
+
+#define COPPICE_FORTRAN_CALL(NAME, FORTRAN, ARGUMENTS, TRACE)                                 \
+  COPPICE_FORTRAN_CALLED(mpi_##FORTRAN, (ARGUMENTS(COPPICE_FORTRAN_PARAMETER), Fint * error), \
+                         MPI_##NAME(ARGUMENTS(COPPICE_FROM_FORTRAN)))
 
 // On an intercommunicator the roots of Fortran are those of C.
 extern "C" {
 
+COPPICE_TREE_COLLECTIVES_WITHOUT_DATA(COPPICE_FORTRAN_CALL)
+#ifdef OPEN_MPI
+
+COPPICE_TREE_COLLECTIVES_OF_DATA(COPPICE_FORTRAN_CALL)
 COPPICE_TRACED_COLLECTIVES(COPPICE_FORTRAN_BLOCKING)
 COPPICE_TRACED_COLLECTIVES(COPPICE_FORTRAN_NONBLOCKING)
 COPPICE_TREE_COLLECTIVES(COPPICE_FORTRAN_NONBLOCKING)
@@ -162,17 +223,13 @@ COPPICE_FORTRAN_TRACED(mpi_ialltoallw,
                        TraceTypes(send, send_counts, send_types, receive_counts, receive_types,
                                   PMPI_Comm_f2c(*comm)))
 
-}  // extern "C"
-
 #else
-
-extern "C" {
 
 COPPICE_FORTRAN_CALLED(mpi_ibarrier, (Fint * comm, Fint* request, Fint* error),
                        MPI_Ibarrier(*comm, request))
 COPPICE_FORTRAN_CALLED(mpi_barrier_init, (Fint * comm, Fint* info, Fint* request, Fint* error),
                        MPI_Barrier_init(*comm, *info, request))
 
-}  // extern "C"
-
 #endif  // OPEN_MPI
+
+}  // extern "C"

@@ -10,6 +10,20 @@
 
 using namespace coppice::mpi;  // NOLINT: the parts of this very library
 
+// Where Fortran has the special addresses of weights.
+#ifdef OPEN_MPI
+#define COPPICE_UNWEIGHTED mpi_fortran_unweighted_
+#define COPPICE_WEIGHTS_EMPTY mpi_fortran_weights_empty_
+#else
+#define COPPICE_UNWEIGHTED __mpi_f08_link_constants_MOD_mpi_unweighted
+#define COPPICE_WEIGHTS_EMPTY __mpi_f08_link_constants_MOD_mpi_weights_empty
+#endif
+
+extern "C" {
+extern __attribute__((weak)) int COPPICE_UNWEIGHTED;
+extern __attribute__((weak)) int COPPICE_WEIGHTS_EMPTY;
+}
+
 namespace {
 
 int Made(int error, MPI_Comm* made) {
@@ -24,6 +38,31 @@ int MadeInFortran(Fint* made, Make make) {
   const int error = make(&of_c);
   if (error == MPI_SUCCESS) *made = PMPI_Comm_c2f(of_c);
   return error;
+}
+
+int End(MPI_Comm* comm, int (*end)(MPI_Comm*)) {
+  int error = MPI_SUCCESS;
+  {
+    const EndingCommunicator ending(comm);
+    error = end(comm);
+  }
+  SettleFreedTrees();
+  return error;
+}
+
+// Of C, with the handle of Fortran's.
+template <typename Call>
+int EndedInFortran(Fint* comm, Call end) {
+  MPI_Comm of_c = PMPI_Comm_f2c(*comm);
+  const int error = end(&of_c);
+  *comm = PMPI_Comm_c2f(of_c);
+  return error;
+}
+
+const int* Weights(const int* address) {
+  if (address == &COPPICE_UNWEIGHTED) return MPI_UNWEIGHTED;
+  if (address == &COPPICE_WEIGHTS_EMPTY) return MPI_WEIGHTS_EMPTY;
+  return address;
 }
 
 }  // namespace
@@ -110,34 +149,6 @@ int MPI_Cart_create(MPI_Comm comm, int dimensions, const int sizes[], const int 
   return Made(PMPI_Cart_create(comm, dimensions, sizes, periods, reorder, made), made);
 }
 
-}  // extern "C"
-
-// Where Fortran has the special addresses of weights.
-#ifdef OPEN_MPI
-#define COPPICE_UNWEIGHTED mpi_fortran_unweighted_
-#define COPPICE_WEIGHTS_EMPTY mpi_fortran_weights_empty_
-#else
-#define COPPICE_UNWEIGHTED __mpi_f08_link_constants_MOD_mpi_unweighted
-#define COPPICE_WEIGHTS_EMPTY __mpi_f08_link_constants_MOD_mpi_weights_empty
-#endif
-
-extern "C" {
-extern __attribute__((weak)) int COPPICE_UNWEIGHTED;
-extern __attribute__((weak)) int COPPICE_WEIGHTS_EMPTY;
-}
-
-namespace {
-
-const int* Weights(const int* address) {
-  if (address == &COPPICE_UNWEIGHTED) return MPI_UNWEIGHTED;
-  if (address == &COPPICE_WEIGHTS_EMPTY) return MPI_WEIGHTS_EMPTY;
-  return address;
-}
-
-}  // namespace
-
-extern "C" {
-
 COPPICE_COMMUNICATORS(COPPICE_MAKE_IN_FORTRAN)
 COPPICE_MAKE_IN_FORTRAN(Cart_create, cart_create, COPPICE_CART_ARGUMENTS)
 
@@ -159,33 +170,6 @@ COPPICE_FORTRAN_CALLED(mpi_dist_graph_create_adjacent,
                              destinations, Weights(out_weights), PMPI_Info_f2c(*info), *reorder,
                              graph);
                        }))
-
-}  // extern "C"
-
-namespace {
-
-int End(MPI_Comm* comm, int (*end)(MPI_Comm*)) {
-  int error = MPI_SUCCESS;
-  {
-    const EndingCommunicator ending(comm);
-    error = end(comm);
-  }
-  SettleFreedTrees();
-  return error;
-}
-
-// Of C, with the handle of Fortran's.
-template <typename Call>
-int EndedInFortran(Fint* comm, Call end) {
-  MPI_Comm of_c = PMPI_Comm_f2c(*comm);
-  const int error = end(&of_c);
-  *comm = PMPI_Comm_c2f(of_c);
-  return error;
-}
-
-}  // namespace
-
-extern "C" {
 
 int MPI_Comm_free(MPI_Comm* comm) { return End(comm, PMPI_Comm_free); }
 int MPI_Comm_disconnect(MPI_Comm* comm) { return End(comm, PMPI_Comm_disconnect); }

@@ -87,6 +87,18 @@ __attribute__((destructor)) void LookBack() {
       has_begun ? " to its end" : "", has_begun ? "MPI_Finalize" : "MPI_Init");
 }
 
+#ifndef OPEN_MPI
+
+// What MPI says of a communicator without one.
+int AsNatively(int error, MPI_Errhandler* handler) {
+  if (error != MPI_SUCCESS || !IsNoHandler(*handler)) return error;
+  PMPI_Errhandler_free(handler);
+  *handler = MPI_ERRORS_ARE_FATAL;
+  return error;
+}
+
+#endif  // OPEN_MPI
+
 }  // namespace
 
 extern "C" {
@@ -117,23 +129,7 @@ COPPICE_FORTRAN_CALLED(mpi_init_thread, (Fint * required, Fint* provided, Fint* 
                        MPI_Init_thread(nullptr, nullptr, *required, provided))
 COPPICE_FORTRAN_CALLED(mpi_finalize, (Fint * error), MPI_Finalize())
 
-}  // extern "C"
-
 #ifndef OPEN_MPI
-
-namespace {
-
-// What MPI says of a communicator without one.
-int AsNatively(int error, MPI_Errhandler* handler) {
-  if (error != MPI_SUCCESS || !coppice::mpi::IsNoHandler(*handler)) return error;
-  PMPI_Errhandler_free(handler);
-  *handler = MPI_ERRORS_ARE_FATAL;
-  return error;
-}
-
-}  // namespace
-
-extern "C" {
 
 int MPI_Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler* handler) {
   return AsNatively(PMPI_Comm_get_errhandler(comm, handler), handler);
@@ -143,6 +139,6 @@ int MPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler* handler) {
   return AsNatively(PMPI_Errhandler_get(comm, handler), handler);
 }
 
-}  // extern "C"
-
 #endif  // OPEN_MPI
+
+}  // extern "C"

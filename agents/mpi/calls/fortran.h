@@ -18,7 +18,6 @@
 
 #include <mpi.h>
 
-#include <cstdint>
 #include <type_traits>
 
 #ifdef OPEN_MPI
@@ -30,18 +29,15 @@ extern __attribute__((weak)) int mpi_fortran_in_place_;
 
 // NAME with PARAMETERS, a list in parentheses, calls pNAME with ARGUMENTS, and does TRACE unless
 // that fails; under both names. Open MPI's are there in Fortran programs only, hence weak.
-#define COPPICE_FORTRAN_TRACED(NAME, PARAMETERS, ARGUMENTS, TRACE)  \
-  __attribute__((weak)) void p##NAME##_ PARAMETERS;                 \
-  __attribute__((weak)) void p##NAME##_f08_ PARAMETERS;             \
-  void NAME##_ PARAMETERS {                                         \
-    if (!IsTracing()) return p##NAME##_ ARGUMENTS;                  \
-    TracedInFortran(                                                \
-        &error, [&] { p##NAME##_ ARGUMENTS; }, [&] { TRACE; });     \
-  }                                                                 \
-  void NAME##_f08_ PARAMETERS {                                     \
-    if (!IsTracing()) return p##NAME##_f08_ ARGUMENTS;              \
-    TracedInFortran(                                                \
-        &error, [&] { p##NAME##_f08_ ARGUMENTS; }, [&] { TRACE; }); \
+#define COPPICE_FORTRAN_TRACED(NAME, PARAMETERS, ARGUMENTS, TRACE) \
+  COPPICE_FORTRAN_TRACED_AS(NAME##_, PARAMETERS, ARGUMENTS, TRACE) \
+  COPPICE_FORTRAN_TRACED_AS(NAME##_f08_, PARAMETERS, ARGUMENTS, TRACE)
+#define COPPICE_FORTRAN_TRACED_AS(NAME, PARAMETERS, ARGUMENTS, TRACE) \
+  __attribute__((weak)) void p##NAME PARAMETERS;                      \
+  void NAME PARAMETERS {                                              \
+    if (!IsTracing()) return p##NAME ARGUMENTS;                       \
+    TracedInFortran(                                                  \
+        &error, [&] { p##NAME ARGUMENTS; }, [&] { TRACE; });          \
   }
 
 // Of a table (collective_table.h): TRACE as a function of C's arguments, and what Fortran calls,

@@ -47,6 +47,27 @@ using namespace coppice::mpi;  // NOLINT: the parts of this very library
                      to, comm);                                                                   \
   }
 
+#ifdef OPEN_MPI
+
+namespace {
+
+void Started(Fint count, const Fint* requests) {
+  for (Fint i = 0; i < count; ++i) TraceStart(PMPI_Request_f2c(requests[i]));
+}
+
+COPPICE_SENDS(COPPICE_TRACE_OF)
+
+}  // namespace
+
+#define COPPICE_FORTRAN_PERSISTENT(NAME, FORTRAN, ARGUMENTS, TRACE)                               \
+  COPPICE_FORTRAN_TRACED(                                                                         \
+      mpi_##FORTRAN##_init, (ARGUMENTS(COPPICE_FORTRAN_PARAMETER), Fint * request, Fint * error), \
+      (ARGUMENTS(COPPICE_ARGUMENT), request, error),                                              \
+      TracePersistent(PMPI_Request_f2c(*request),                                                 \
+                      [&] { Trace_##FORTRAN(ARGUMENTS(COPPICE_FROM_FORTRAN)); }))
+
+#endif  // OPEN_MPI
+
 extern "C" {
 
 COPPICE_SENDS(COPPICE_SEND)
@@ -87,28 +108,7 @@ int MPI_Psend_init(const void* buffer, int partitions, MPI_Count count, MPI_Data
 
 #endif  // MPI_VERSION >= 4
 
-}  // extern "C"
-
 #ifdef OPEN_MPI
-
-namespace {
-
-void Started(Fint count, const Fint* requests) {
-  for (Fint i = 0; i < count; ++i) TraceStart(PMPI_Request_f2c(requests[i]));
-}
-
-COPPICE_SENDS(COPPICE_TRACE_OF)
-
-}  // namespace
-
-#define COPPICE_FORTRAN_PERSISTENT(NAME, FORTRAN, ARGUMENTS, TRACE)                               \
-  COPPICE_FORTRAN_TRACED(                                                                         \
-      mpi_##FORTRAN##_init, (ARGUMENTS(COPPICE_FORTRAN_PARAMETER), Fint * request, Fint * error), \
-      (ARGUMENTS(COPPICE_ARGUMENT), request, error),                                              \
-      TracePersistent(PMPI_Request_f2c(*request),                                                 \
-                      [&] { Trace_##FORTRAN(ARGUMENTS(COPPICE_FROM_FORTRAN)); }))
-
-extern "C" {
 
 COPPICE_SENDS(COPPICE_FORTRAN_BLOCKING)
 COPPICE_SENDS(COPPICE_FORTRAN_NONBLOCKING)
@@ -138,17 +138,13 @@ void mpi_request_free_f08_(Fint* request, Fint* error) {
   pmpi_request_free_f08_(request, error);
 }
 
-}  // extern "C"
-
 #else
-
-extern "C" {
 
 COPPICE_FORTRAN_CALLED(mpi_start, (Fint * request, Fint* error), MPI_Start(request))
 COPPICE_FORTRAN_CALLED(mpi_startall, (Fint * count, Fint* requests, Fint* error),
                        MPI_Startall(*count, requests))
 COPPICE_FORTRAN_CALLED(mpi_request_free, (Fint * request, Fint* error), MPI_Request_free(request))
 
-}  // extern "C"
-
 #endif  // OPEN_MPI
+
+}  // extern "C"

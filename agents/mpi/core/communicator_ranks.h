@@ -8,9 +8,40 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <vector>
 
 namespace coppice::mpi {
+
+// This process's rank; MPI_UNDEFINED: `comm` is none.
+inline int RankIn(MPI_Comm comm) {
+  int rank = MPI_UNDEFINED;
+  PMPI_Comm_rank(comm, &rank);
+  return rank;
+}
+inline int SizeOf(MPI_Comm comm) {
+  int size = 0;
+  PMPI_Comm_size(comm, &size);
+  return size;
+}
+
+// Those of MPI_Type_create_f90_*, too: nobody may free them, and Open MPI ends a program that does.
+inline bool IsPredefined(MPI_Datatype type) {
+  int integers = 0, addresses = 0, types = 0, combiner = 0;
+  return PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
+         (combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+          combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER);
+}
+
+// Whether `work` found memory for all that it did, and says yes.
+template <class Work>
+bool HasMemoryFor(const Work& work) {
+  try {
+    return work();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
 
 // Grows whenever a communicator goes, in whichever thread: what was found before of any is void.
 extern __attribute__((visibility("hidden"))) std::atomic<uint64_t> communicators_gone;
@@ -20,7 +51,8 @@ extern __attribute__((visibility("hidden"))) std::atomic<uint64_t> communicators
 class GroupRanks final {
  public:
   GroupRanks() = default;
-  explicit GroupRanks(MPI_Group group);
+  // Of `comm`'s group, or of its remote one by PMPI_Comm_remote_group.
+  explicit GroupRanks(MPI_Comm comm, int (*group_of)(MPI_Comm, MPI_Group*) = PMPI_Comm_group);
 
   int size() const { return size_; }
   // MPI_UNDEFINED: a process of another world, or no rank of the group.
@@ -44,18 +76,13 @@ struct CommunicatorRanks {
 };
 
 // Lives as long as the communicator; null: `comm` is none. The caller may not hold on to it across
-// calls of MPI. From the second call for a communicator on O(1); from the second in a row without
-// a call of MPI. Not for several threads at once, but others may free other communicators
-// meanwhile.
+// calls of MPI. From the second call for a communicator on O(1). Not for several threads at once,
+// but others may free other communicators meanwhile.
 const CommunicatorRanks* RanksOf(MPI_Comm comm);
 
 // Whether all members are of MPI_COMM_WORLD, which each one can tell alone, and without memory of
 // its own. `comm` is no intercommunicator. O(members).
 bool IsWithinWorld(MPI_Comm comm);
-
-// Ranks of MPI_COMM_WORLD of the members of `group_of`'s local group, in its order; MPI_UNDEFINED
-// for processes of other worlds.
-std::vector<int> WorldRanks(MPI_Comm group_of);
 
 // Collective: a communicator of the same processes that no attribute or topology comes along with,
 // so that no function of the program's is called, and that returns errors (those of requests:

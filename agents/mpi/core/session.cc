@@ -1,17 +1,19 @@
 #include "agents/mpi/core/session.h"
 
 #include <errno.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
-#include <vector>
+#include <utility>
 
-#include "agents/mpi/core/communicator_ranks.h"
-#include "agents/mpi/core/presence.h"
 #include "agents/mpi/core/returned_errors.h"
 
 namespace coppice::mpi {
@@ -24,13 +26,209 @@ std::string LastError() {
   return text == nullptr || *text == '\0' ? "no reason given" : text;
 }
 
-// What all ranks must agree on, or some would wait in a collective that the others never call.
-struct Agreed {
-  int has_trace_file, put_pattern, reorder, reorder_budget_ms, trees, trees_after, trees_max_bytes,
-      timeout_ms;
+using Clock = std::chrono::steady_clock;
+
+// ---- presence ----------------------------------------------------------------------------------
+
+// Whether all ranks of the world have this library and want something of it, found out without a
+// message that a rank without the library would have to answer, or could take for one of its
+// program's: by names that are published at the launcher (MPI_Publish_name), which anybody can look
+// up and nobody waits for.
+//
+//   each rank    waits until the names of its children in a tree are there, and publishes its own
+//   rank 0       then publishes "complete", and unless it finds "given up" the verdict yes;
+//                the verdict no, if it has waited for too long
+//   the others   take the verdict; whoever has waited for too long publishes "given up", and unless
+//                it finds "complete" then, takes it for a no
+//
+// Whoever goes without the verdict has said so before rank 0 looked, or rank 0 would have said
+// before that it is complete: so nobody goes one way while others go the other. Of a name that is
+// published several times it does not matter which one is found. O(log ranks) steps of a few
+// lookups each.
+enum class Presence {
+  kAll,
+  kSome,      // some ranks did not say so in time
+  kTimedOut,  // the same, and nobody knew before this rank
+  kUnknown,   // the launcher publishes nothing, as it tells every rank alike
 };
 
+// What tells this run of a program from others at the launcher, or at a name server that several
+// launchers share: the same for all processes that one launcher started.
+
+constexpr int kMaxAncestors = 32;  // shells and wrappers between the proxy and this process
+
+std::vector<std::string> CommandLine(int process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
+}
+
+int ParentOf(int process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/status");
+  const std::string key = "PPid:";
+  for (std::string line; std::getline(file, line);) {
+    if (line.compare(0, key.size(), key) == 0) return std::atoi(line.c_str() + key.size());
+  }
+  return 0;
+}
+
+// HOST:PORT of the launcher if these are the words of its proxy; else nothing.
+std::string LauncherOf(const std::vector<std::string>& words) {
+  if (words.empty() || words[0].substr(words[0].rfind('/') + 1) != "hydra_pmi_proxy") return "";
+  const auto option = std::find(words.begin(), words.end(), "--control-port");
+  if (option == words.end() || std::next(option) == words.end()) return "";
+  std::string name = *std::next(option);
+  std::replace(name.begin(), name.end(), ':', '-');
+  return name;
+}
+
+// PMIX_NAMESPACE of Open MPI; else where MPICH's launcher (Hydra) is reached, as the command line
+// of its proxy on this node says, one of this process's ancestors; else "world".
+std::string RunName() {
+  const char* const job = std::getenv("PMIX_NAMESPACE");
+  if (job != nullptr) return job;
+  int process = getppid();
+  for (int i = 0; i < kMaxAncestors && process > 1; ++i) {
+    const std::string launcher = LauncherOf(CommandLine(process));
+    if (!launcher.empty()) return launcher;
+    process = ParentOf(process);
+  }
+  return "world";
+}
+
+constexpr int kChildren = 16;
+constexpr long kFirstPauseNs = 200'000, kLongestPauseNs = 20'000'000;
+
+// Names are of a world: what was spawned asks the same launcher.
+std::string NameOf(const std::string& what) {
+  static const std::string run = RunName();
+  return "coppice-" + run + "-" + what;
+}
+
+// Names and values, which outlive every static object of the program.
+auto& PublishedHere() {
+  static auto* const published = new std::vector<std::pair<std::string, const char*>>;
+  return *published;
+}
+
+bool Publish(const std::string& name, const char* value) {
+  if (PMPI_Publish_name(name.c_str(), MPI_INFO_NULL, value) != MPI_SUCCESS) return false;
+#ifndef OPEN_MPI
+  // Open MPI's names hold the run's own and end with its launcher. Taking all back at once kept it
+  // from the farewells of 512 ranks, or so it seems: that run has not been seen again since.
+  PublishedHere().emplace_back(name, value);
+#endif
+  return true;
+}
+
+// What was published; nothing if nothing was.
+std::string LookUp(const std::string& name) {
+  char value[MPI_MAX_PORT_NAME + 1] = {};
+  return PMPI_Lookup_name(name.c_str(), MPI_INFO_NULL, value) == MPI_SUCCESS ? value : "";
+}
+
+// What is published by one of the names; nothing if none of them was in time. Looks every now and
+// then.
+std::string WaitFor(const std::vector<std::string>& names, Clock::time_point deadline) {
+  timespec pause = {0, kFirstPauseNs};
+  for (;;) {
+    for (const std::string& name : names) {
+      const std::string value = LookUp(name);
+      if (!value.empty()) return value;
+    }
+    if (Clock::now() >= deadline) return "";
+    nanosleep(&pause, nullptr);
+    pause.tv_nsec = std::min(2 * pause.tv_nsec, kLongestPauseNs);
+  }
+}
+
+// MPICH hands errors of names to the world, Open MPI from version 5 on to this process alone.
+struct ErrorsOfNames {
+  const ReturnedErrors of_world;
+#ifdef OPEN_MPI
+  const ReturnedErrors of_self{MPI_COMM_SELF};
+#endif
+};
+
+constexpr char kHere[] = "here", kYes[] = "yes", kNo[] = "no", kGivenUp[] = "away";
+
+struct Names {
+  std::string complete = NameOf("complete"), verdict = NameOf("verdict"),
+              given_up = NameOf("given-up");
+};
+
+// True when the whole subtree of `rank`, but itself, is there; else *told is what was there of
+// `instead`, if anything was.
+bool AreChildrenHere(int rank, int size, Clock::time_point deadline,
+                     const std::vector<std::string>& instead, std::string* told) {
+  const int last = std::min(kChildren * rank + kChildren, size - 1);
+  for (int child = kChildren * rank + 1; child <= last; ++child) {
+    std::vector<std::string> names = {NameOf(std::to_string(child))};
+    names.insert(names.end(), instead.begin(), instead.end());
+    *told = WaitFor(names, deadline);
+    if (*told != kHere) return false;
+  }
+  told->clear();
+  return true;
+}
+
+Presence Lead(int size, const Names& names, std::chrono::milliseconds patience) {
+  std::string told;
+  const bool are_here = AreChildrenHere(0, size, Clock::now() + patience, {names.given_up}, &told);
+  if (are_here) Publish(names.complete, kHere);
+  if (!are_here || !LookUp(names.given_up).empty()) {
+    Publish(names.verdict, kNo);
+    return are_here || !told.empty() ? Presence::kSome : Presence::kTimedOut;
+  }
+  Publish(names.verdict, kYes);
+  return Presence::kAll;
+}
+
+Presence Follow(int rank, int size, const Names& names, std::chrono::milliseconds patience) {
+  // Rank 0 is the first to lose it, and of the others one before the next.
+  const auto stagger = patience / 64 * std::min(rank, 32);
+  const auto deadline = Clock::now() + patience + patience / 4 + stagger;
+  const std::vector<std::string> ends = {names.verdict, names.given_up};
+  std::string told;
+  if (AreChildrenHere(rank, size, deadline, ends, &told)) {
+    Publish(NameOf(std::to_string(rank)), kHere);
+    told = WaitFor(ends, deadline);
+  }
+  const bool is_first = told.empty();
+  if (is_first) Publish(names.given_up, kGivenUp);
+  if (told != kYes && told != kNo && !LookUp(names.complete).empty()) {
+    told = WaitFor({names.verdict}, Clock::now() + patience);
+  }
+  if (told == kYes) return Presence::kAll;
+  return is_first ? Presence::kTimedOut : Presence::kSome;
+}
+
+// The same on all ranks of the world that ask: kAll, or one of the others. Takes little longer than
+// twice `patience` at most, at rank 0 little longer than once.
+Presence FindPresence(int rank, int size, std::chrono::milliseconds patience) {
+  const ErrorsOfNames returned;
+  if (size == 1) return Presence::kAll;
+  // Whether anything is published at all is seen at once, and by all alike.
+  const std::string tried = NameOf("tried-" + std::to_string(rank));
+  if (!Publish(tried, kHere) || LookUp(tried) != kHere) return Presence::kUnknown;
+  return rank == 0 ? Lead(size, Names(), patience) : Follow(rank, size, Names(), patience);
+}
+
+// Takes back what this rank has published, on MPICH. Not before all ranks have found their
+// presence.
+void TakeBackPresence() {
+  if (PublishedHere().empty()) return;
+  const ErrorsOfNames returned;
+  for (const auto& [name, value] : PublishedHere()) {
+    PMPI_Unpublish_name(name.c_str(), MPI_INFO_NULL, value);
+  }
+  PublishedHere().clear();
+}
+
 }  // namespace
+
+// ---- the session -------------------------------------------------------------------------------
 
 Session& Session::Get() {
   static Session* const session = new Session;  // outlives every static object of the program
@@ -41,16 +239,11 @@ void Session::Say(const std::string& line) {
   if (!settings_.verbose) return;
   {
     const std::lock_guard lock(said_mutex_);
-    const auto said = said_.find(line);
-    if (said != said_.end()) {
-      ++said->second;
-      return;
-    }
-    if (said_.size() >= kMaxLines) {
+    if (said_.size() >= kMaxLines && !said_.contains(line)) {
       ++unsaid_;
       return;
     }
-    said_[line] = 1;
+    if (++said_[line] > 1) return;
   }
   std::fprintf(stderr, "coppice: %s\n", line.c_str());
 }
@@ -71,16 +264,16 @@ std::string Session::Application() const {
 
 AgentPatience& Session::Patience() {
   if (!patience_) {
-    patience_.emplace(std::chrono::milliseconds(settings_.timeout_ms), SteadyClock::now());
+    patience_.emplace(std::chrono::milliseconds(settings_.timeout_ms), Clock::now());
   }
   return *patience_;
 }
 
-coppice_client* Session::PresentClient(Answer* why_not, bool is_waited_for) {
+coppice_client* Session::PresentClient(Answer* why_not, Waits waits) {
   const std::lock_guard lock(client_mutex_);
   const AgentPatience& patience = Patience();  // which begins with the first question
-  const SteadyClock::time_point now = SteadyClock::now();
-  if (is_waited_for ? !patience.MayAsk(now) : patience.IsLeftAlone(now)) {
+  const Clock::time_point now = Clock::now();
+  if (waits == Waits::kProgram ? !patience.MayAsk(now) : patience.IsLeftAlone(now)) {
     why_not->why_not = patience.IsLeftAlone(now)
                            ? "the node's agent is away"
                            : "the program has waited for the node's agent long enough already";
@@ -96,12 +289,11 @@ coppice_client* Session::PresentClient(Answer* why_not, bool is_waited_for) {
   return client_;
 }
 
-void Session::Note(SteadyClock::time_point due, Answer* answer) {
+void Session::Note(std::chrono::steady_clock::time_point due, Answer* answer) {
   if (answer->status != COPPICE_OK) answer->why_not = LastError();
-  const SteadyClock::time_point now = SteadyClock::now();
-  const SteadyClock::duration waited = std::max(now - due, SteadyClock::duration::zero());
-  const bool is_answered =
-      answer->status != COPPICE_UNAVAILABLE && answer->status != COPPICE_DEADLINE_EXCEEDED;
+  const Clock::time_point now = Clock::now();
+  const Clock::duration waited = std::max(now - due, Clock::duration::zero());
+  const bool is_answered = answer->IsThere();
   if (!is_answered) {
     const auto wasted = std::chrono::duration_cast<std::chrono::milliseconds>(waited);
     answer->wasted_ms = static_cast<int>(wasted.count());
@@ -113,12 +305,12 @@ void Session::Note(SteadyClock::time_point due, Answer* answer) {
 void Session::WaitedForOthers(int wasted_ms) {
   if (wasted_ms <= 0) return;
   const std::lock_guard lock(client_mutex_);
-  Patience().WaitedForOthers(std::chrono::milliseconds(wasted_ms), SteadyClock::now());
+  Patience().WaitedForOthers(std::chrono::milliseconds(wasted_ms), Clock::now());
 }
 
 void Session::Start() {
-  PMPI_Comm_rank(MPI_COMM_WORLD, &world_rank_);
-  PMPI_Comm_size(MPI_COMM_WORLD, &world_size_);
+  world_rank_ = RankIn(MPI_COMM_WORLD);
+  world_size_ = SizeOf(MPI_COMM_WORLD);
   MPI_Comm parent = MPI_COMM_NULL;
   PMPI_Comm_get_parent(&parent);  // null again after the program let go of it
   is_spawned_ = parent != MPI_COMM_NULL;
@@ -143,7 +335,8 @@ bool Session::AreAllPresent() const {
   // Worlds that one launcher starts have no names of their own. What spawned this one decides.
   if (is_spawned_) return true;
 #endif
-  const Presence presence = FindPresence(std::chrono::milliseconds(settings_.start_timeout_ms));
+  const Presence presence =
+      FindPresence(world_rank_, world_size_, std::chrono::milliseconds(settings_.start_timeout_ms));
   if (presence == Presence::kTimedOut) {
     std::fprintf(
         stderr,
@@ -156,25 +349,10 @@ bool Session::AreAllPresent() const {
 }
 
 void Session::AgreeOnSettings() {
-  Agreed agreed = {!settings_.trace_file.empty(),
-                   settings_.put_pattern,
-                   settings_.reorder,
-                   settings_.reorder_budget_ms,
-                   static_cast<int>(settings_.trees),
-                   settings_.trees_after,
-                   settings_.trees_max_bytes,
-                   settings_.timeout_ms};
-  PMPI_Bcast(&agreed, sizeof(agreed) / sizeof(int), MPI_INT, 0, MPI_COMM_WORLD);
-  if (world_rank_ == 0) return;
-  settings_.trace_file = agreed.has_trace_file ? "(that of rank 0)" : "";
-  settings_.put_pattern = agreed.put_pattern;
-  settings_.reorder = agreed.reorder;
-  settings_.reorder_budget_ms = agreed.reorder_budget_ms;
-  settings_.trees = static_cast<TreesWhen>(agreed.trees);
-  settings_.trees_after = agreed.trees_after;
-  settings_.trees_max_bytes = agreed.trees_max_bytes;
-  settings_.timeout_ms = agreed.timeout_ms;
-  settings_.verbose = false;
+  static_assert(std::is_trivially_copyable_v<AgreedSettings>);
+  PMPI_Bcast(static_cast<AgreedSettings*>(&settings_), sizeof(AgreedSettings), MPI_BYTE, 0,
+             MPI_COMM_WORLD);
+  if (world_rank_ != 0) settings_.verbose = false;
 }
 
 void Session::FindHost() {

@@ -26,6 +26,9 @@
 
 namespace coppice::mpi {
 
+// Whether the program waits for an answer: only then it costs its patience.
+enum class Waits { kProgram, kMeanwhile };
+
 class Session final {
  public:
   // The process's own. Before MPI_Init and after MPI_Finalize IsUp() is false.
@@ -45,29 +48,25 @@ class Session final {
     coppice_status status = COPPICE_UNAVAILABLE;
     std::string why_not;  // unless the status is COPPICE_OK
     int wasted_ms = 0;    // that were waited for no answer
+
+    bool IsThere() const {
+      return status != COPPICE_UNAVAILABLE && status != COPPICE_DEADLINE_EXCEEDED;
+    }
   };
   // Asks the node's agent, by one call of libcoppice whose status `question` returns; not if the
   // program has waited long enough already, or the agent was silent a moment ago
   // (agent_patience.h): it is COPPICE_UNAVAILABLE then. `work`: how long the agent is asked to take
   // for the answer, which is no waiting in vain. Connects at the first call. Thread-safe.
   template <class Question>
-  Answer Ask(const Question& question, std::chrono::milliseconds work = {}) {
+  Answer Ask(const Question& question, std::chrono::milliseconds work = {},
+             Waits waits = Waits::kProgram) {
     Answer answer;
-    coppice_client* const client = PresentClient(&answer, /*is_waited_for=*/true);
+    coppice_client* const client = PresentClient(&answer, waits);
     if (client == nullptr) return answer;
-    const SteadyClock::time_point begin = SteadyClock::now();
+    const auto due =
+        waits == Waits::kProgram ? SteadyClock::now() + work : SteadyClock::time_point::max();
     answer.status = question(client);
-    Note(begin + work, &answer);
-    return answer;
-  }
-  // The same by a thread that the program does not wait for: the time is nobody's.
-  template <class Question>
-  Answer AskMeanwhile(const Question& question) {
-    Answer answer;
-    coppice_client* const client = PresentClient(&answer, /*is_waited_for=*/false);
-    if (client == nullptr) return answer;
-    answer.status = question(client);
-    Note(SteadyClock::time_point::max(), &answer);
+    Note(due, &answer);
     return answer;
   }
   // This process waited for another one's question, which nobody answered. Thread-safe.
@@ -99,7 +98,7 @@ class Session final {
 
   static constexpr size_t kMaxLines = 100;
 
-  coppice_client* PresentClient(Answer* why_not, bool is_waited_for);
+  coppice_client* PresentClient(Answer* why_not, Waits waits);
   // An answer that came after `due` was waited for since then.
   void Note(SteadyClock::time_point due, Answer* answer);
   AgentPatience& Patience();  // client_mutex_ is held

@@ -5,7 +5,6 @@
 
 #include <climits>
 #include <cstdlib>
-#include <cstring>
 
 #include "proto/text/environment.h"
 
@@ -29,12 +28,12 @@ class Environment {
   }
 
   int Milliseconds(const char* name, int preset) {
-    return Number(name, "milliseconds", 1, 24 * 3600 * 1000, preset, std::to_string(preset));
+    return Number(name, "milliseconds", 1, 24 * 3600 * 1000, preset);
   }
 
-  // `otherwise`: what is taken for a value that is none, in words.
+  // `otherwise`: what is taken for a value that is none, in words; empty: the preset.
   int Number(const char* name, const std::string& unit, int least, int most, int preset,
-             const std::string& otherwise) {
+             const std::string& otherwise = "") {
     const std::string value = Text(name);
     if (value.empty()) return preset;
     char* end = nullptr;
@@ -43,9 +42,8 @@ class Environment {
     if (errno == 0 && *end == '\0' && number >= least && number <= most) {
       return static_cast<int>(number);
     }
-    const std::string wanted =
-        unit + " from " + std::to_string(least) + " to " + std::to_string(most);
-    Complain(name, value, wanted, otherwise);
+    Complain(name, value, unit + " from " + std::to_string(least) + " to " + std::to_string(most),
+             otherwise.empty() ? std::to_string(preset) : otherwise);
     return preset;
   }
 
@@ -78,13 +76,13 @@ Settings ReadSettings(std::string* problems) {
   settings.host = environment.Text("COPPICE_HOST");
   settings.application = environment.Text("COPPICE_APPLICATION");
   settings.trace_file = environment.Text("COPPICE_TRACE");
+  settings.has_trace_file = !settings.trace_file.empty();
   settings.put_pattern = environment.Switch("COPPICE_TRACE_PUT");
   settings.reorder = environment.Switch("COPPICE_REORDER");
   settings.reorder_budget_ms = environment.Milliseconds("COPPICE_REORDER_BUDGET_MS", 0);
   settings.trees = environment.Trees("COPPICE_TREES");
-  settings.trees_after =
-      environment.Number("COPPICE_TREES_AFTER", "collectives", 0, 1'000'000'000,
-                         settings.trees_after, std::to_string(settings.trees_after));
+  settings.trees_after = environment.Number("COPPICE_TREES_AFTER", "collectives", 0, 1'000'000'000,
+                                            settings.trees_after);
   settings.trees_max_bytes = environment.Number("COPPICE_TREES_MAX_BYTES", "bytes", 0, INT_MAX,
                                                 settings.trees_max_bytes, "what is usual");
   settings.timeout_ms = environment.Milliseconds("COPPICE_TIMEOUT_MS", settings.timeout_ms);

@@ -10,14 +10,13 @@ namespace coppice::mpi {
 // When a communicator's tree is asked for.
 enum class TreesWhen { kNever, kFirstUse, kCreation };
 
-struct Settings {
-  std::string agent;          // COPPICE_AGENT: socket of the node's agent; empty: the usual one
-  std::string host;           // COPPICE_HOST: name of this node in the fabric; empty: the agent's
-  std::string application;    // COPPICE_APPLICATION: name of stored patterns; empty: the program's
-  std::string trace_file;     // COPPICE_TRACE: where rank 0 writes the pattern; empty: no file
-  bool put_pattern = false;   // COPPICE_TRACE_PUT=1: and to the daemon
-  bool reorder = false;       // COPPICE_REORDER=1
-  int reorder_budget_ms = 0;  // COPPICE_REORDER_BUDGET_MS; 0: the daemon's
+// What all ranks must agree on, or some would wait in a collective that the others never call: rank
+// 0's, which is broadcast as it is.
+struct AgreedSettings {
+  bool has_trace_file = false;
+  bool put_pattern = false;             // COPPICE_TRACE_PUT=1: the pattern goes to the daemon, too
+  bool reorder = false;                 // COPPICE_REORDER=1
+  int reorder_budget_ms = 0;            // COPPICE_REORDER_BUDGET_MS; 0: the daemon's
   TreesWhen trees = TreesWhen::kNever;  // COPPICE_TREES=first-use|creation
   // COPPICE_TREES_AFTER: collectives of a communicator before its tree is asked for, and again as
   // many before the answer is looked for; 0: it is waited for at once
@@ -25,20 +24,26 @@ struct Settings {
   // COPPICE_TREES_MAX_BYTES: the longest messages that go along trees; negative: those that
   // communicator_trees.h says
   int trees_max_bytes = -1;
-  int timeout_ms = 2000;         // COPPICE_TIMEOUT_MS: of each question to the agent
-  int start_timeout_ms = 20000;  // COPPICE_START_TIMEOUT_MS: for all ranks to say they are here
-  bool verbose = false;  // COPPICE_VERBOSE=1: rank 0 says on stderr what was done and why not
+  int timeout_ms = 2000;  // COPPICE_TIMEOUT_MS: of each question to the agent
 
   // Whether there is anything to do. Where there is, all ranks of the world speak to each other,
-  // once each one's own environment has said so (presence.h).
+  // once each one's own environment has said so (session.cc).
   bool AskForAnything() const {
-    return !trace_file.empty() || put_pattern || reorder || trees != TreesWhen::kNever;
+    return has_trace_file || put_pattern || reorder || trees != TreesWhen::kNever;
   }
   void AskForNothing() {
-    trace_file.clear();
-    put_pattern = reorder = false;
+    has_trace_file = put_pattern = reorder = false;
     trees = TreesWhen::kNever;
   }
+};
+
+struct Settings : AgreedSettings {
+  std::string agent;             // COPPICE_AGENT: socket of the node's agent; empty: the usual one
+  std::string host;              // COPPICE_HOST: this node's name in the fabric; empty: the agent's
+  std::string application;       // COPPICE_APPLICATION: of stored patterns; empty: the program's
+  std::string trace_file;        // COPPICE_TRACE: where rank 0 writes the pattern; empty: no file
+  int start_timeout_ms = 20000;  // COPPICE_START_TIMEOUT_MS: for all ranks to say they are here
+  bool verbose = false;  // COPPICE_VERBOSE=1: rank 0 says on stderr what was done and why not
 };
 
 // From the environment. A value that cannot be read is taken as its preset; whoever calls says so

@@ -15,7 +15,6 @@
 //                                            go to new rank p, in their order
 #include "agents/mpi/reorder/reorder.h"
 
-#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <cstddef>
@@ -23,7 +22,6 @@
 #include <cstring>
 #include <exception>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "agents/mpi/core/communicator_ranks.h"
@@ -40,6 +38,7 @@ static_assert(sizeof(Edge) == 3 * sizeof(int32_t));  // as it is gathered
 
 // A topology with more edges is left as it is: its pattern would take gigabytes at the leader.
 constexpr int kMaxEdges = 4'000'000;
+static_assert(kMaxEdges < INT_MAX / 4);  // ranks and weights of a node's both ways fit one message
 
 // What each process is then: its node; -1: none.
 std::vector<int> NodeOfProcess(const std::vector<int>& process_of_node, int processes) {
@@ -52,49 +51,18 @@ std::vector<int> NodeOfProcess(const std::vector<int>& process_of_node, int proc
   return nodes;
 }
 
-// Edges of a topology as the pattern that Coppice is asked with: each pair once, nothing to
-// oneself.
-struct EdgeSums {
-  std::vector<uint32_t> from, to;
-  std::vector<double> weights;  // all above 0
-};
-
-// O(edges log edges).
-EdgeSums AddUp(std::vector<Edge> edges) {
-  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) {
-    return std::tie(a.from, a.to) < std::tie(b.from, b.to);
-  });
-  EdgeSums sums;
-  const Edge* last = nullptr;
-  for (const Edge& edge : edges) {
-    if (edge.from == edge.to || edge.weight <= 0) continue;
-    if (last != nullptr && last->from == edge.from && last->to == edge.to) {
-      sums.weights.back() += edge.weight;
-      continue;
-    }
-    sums.from.push_back(static_cast<uint32_t>(edge.from));
-    sums.to.push_back(static_cast<uint32_t>(edge.to));
-    sums.weights.push_back(edge.weight);
-    last = &edge;
-  }
-  return sums;
-}
-
-// Both ends of every edge of a grid of `sizes`, numbered with the last dimension fastest, as
-// MPI_Cart_create does.
-std::vector<Edge> GridEdges(const std::vector<int>& sizes, const std::vector<bool>& wraps) {
-  int nodes = 1;
-  for (const int size : sizes) nodes *= size;
+// Both ends of every edge of a grid, whose nodes are numbered with the last dimension fastest.
+std::vector<Edge> GridEdges(const Grid& grid, int nodes) {
   std::vector<Edge> edges;
   for (int node = 0; node < nodes; ++node) {
     int stride = nodes;
-    for (size_t dimension = 0; dimension < sizes.size(); ++dimension) {
-      const int size = sizes[dimension];
+    for (int dimension = 0; dimension < grid.dimensions; ++dimension) {
+      const int size = grid.sizes[dimension];
       stride /= size;
       const int at = node / stride % size;
       for (const int step : {-1, 1}) {
         int other = at + step;
-        if (wraps[dimension]) other = (other + size) % size;
+        if (grid.periods[dimension] != 0) other = (other + size) % size;
         if (other >= 0 && other < size) edges.push_back({node, node + (other - at) * stride, 1});
       }
     }
@@ -135,11 +103,11 @@ bool AllAgree(MPI_Comm comm, int size, const Hello& own, bool is_leader, std::ve
     numbers += hello.edges;
   }
   if (numbers > 3 * static_cast<int64_t>(kMaxEdges)) agree = 0;
-  try {
-    if (agree != 0) room->resize(numbers / 3);
-  } catch (const std::exception&) {  // no memory
-    agree = 0;
-  }
+  const auto make_room = [&] {
+    room->resize(numbers / 3);
+    return true;
+  };
+  if (agree != 0 && !HasMemoryFor(make_room)) agree = 0;
   PMPI_Bcast(&agree, 1, MPI_INT, kLeader, comm);
   return agree != 0;
 }
@@ -159,10 +127,17 @@ void GatherEdges(MPI_Comm comm, const std::vector<Edge>& own, const std::vector<
 }
 
 // At the leader. False, with a word to the user: no order. *wasted_ms: what it waited in vain.
-bool Ask(Session& session, int nodes, const std::vector<Hello>& all, std::vector<Edge> edges,
+bool Ask(Session& session, int nodes, const std::vector<Hello>& all, const std::vector<Edge>& edges,
          std::vector<int>* process_of_node, int* wasted_ms) {
-  const EdgeSums sums = AddUp(std::move(edges));
-  if (sums.from.empty()) return false;  // nobody talks: any order is as good
+  std::vector<uint32_t> from, to;  // a pair may be there several times
+  std::vector<double> weights;
+  for (const Edge& edge : edges) {
+    if (edge.from == edge.to || edge.weight <= 0) continue;
+    from.push_back(static_cast<uint32_t>(edge.from));
+    to.push_back(static_cast<uint32_t>(edge.to));
+    weights.push_back(edge.weight);
+  }
+  if (from.empty()) return false;  // nobody talks: any order is as good
   std::vector<const char*> hosts;
   for (const Hello& hello : all) hosts.push_back(hello.host);
   coppice_map_request request = {};
@@ -171,10 +146,10 @@ bool Ask(Session& session, int nodes, const std::vector<Hello>& all, std::vector
   request.host_count = static_cast<uint32_t>(hosts.size());
   request.ranks_per_host = 1;
   request.rank_count = static_cast<uint32_t>(nodes);
-  request.pair_count = sums.from.size();
-  request.from = sums.from.data();
-  request.to = sums.to.data();
-  request.bytes = sums.weights.data();
+  request.pair_count = from.size();
+  request.from = from.data();
+  request.to = to.data();
+  request.bytes = weights.data();
   request.budget_ms = static_cast<uint32_t>(session.settings().reorder_budget_ms);
   coppice_order* order = nullptr;
   // The search for an order takes what it may: that is asked for.
@@ -221,9 +196,7 @@ bool MayReorder(MPI_Comm comm) {
 bool FindOrder(MPI_Comm comm, int nodes, bool valid, const std::vector<Edge>& edges,
                std::vector<int>* process_of_node) {
   Session& session = Session::Get();
-  int rank = 0, size = 0;
-  PMPI_Comm_rank(comm, &rank);
-  PMPI_Comm_size(comm, &size);
+  const int rank = RankIn(comm), size = SizeOf(comm);
   std::vector<Hello> all;
   const Hello own = HelloOf(session, valid, edges.size());
   std::vector<Edge> gathered;
@@ -235,8 +208,7 @@ bool FindOrder(MPI_Comm comm, int nodes, bool valid, const std::vector<Edge>& ed
   } told;
   try {
     if (rank == kLeader) {
-      told.is_found =
-          Ask(session, nodes, all, std::move(gathered), process_of_node, &told.wasted_ms);
+      told.is_found = Ask(session, nodes, all, gathered, process_of_node, &told.wasted_ms);
     }
   } catch (const std::exception& error) {  // no memory
     session.Say(std::string("ranks stay as they are: ") + error.what());
@@ -266,20 +238,6 @@ bool AreValid(int count, const int* ranks, const int* weights, int size) {
   return true;
 }
 
-int SizeOf(MPI_Comm comm) {
-  int size = 0;
-  PMPI_Comm_size(comm, &size);
-  return size;
-}
-
-// `comm` in the new order; MPI_COMM_NULL for who has no node. Collective.
-int Reordered(MPI_Comm comm, const std::vector<int>& process_of_node, MPI_Comm* reordered) {
-  int rank = 0;
-  PMPI_Comm_rank(comm, &rank);
-  const int node = NodeOfProcess(process_of_node, SizeOf(comm))[rank];
-  return PMPI_Comm_split(comm, node < 0 ? MPI_UNDEFINED : 0, node, reordered);
-}
-
 // All edges that this process names. False: its arguments are none.
 bool EdgesOf(const DistGraph& graph, int size, std::vector<Edge>* edges) {
   if (!AreValid(graph.count, graph.sources, MPI_UNWEIGHTED, size)) return false;
@@ -303,27 +261,11 @@ bool EdgesOf(const DistGraph& graph, int size, std::vector<Edge>* edges) {
   return true;
 }
 
-// Ranks and weights of both fit one message, too.
-bool HasFewEdges(const AdjacentGraph& graph) {
-  static_assert(kMaxEdges < INT_MAX / 4);
-  return graph.in_degree <= kMaxEdges && graph.out_degree <= kMaxEdges;
-}
-
-// What `make` says; false if it ran out of memory: the others are told that the arguments are none.
-template <typename Make>
-bool Try(Make make) {
-  try {
-    return make();
-  } catch (const std::exception&) {
-    return false;
-  }
-}
-
 // The same of the edges that go out from `rank`.
 bool EdgesOf(const AdjacentGraph& graph, int rank, int size, std::vector<Edge>* edges) {
   if (!AreValid(graph.in_degree, graph.sources, graph.in_weights, size) ||
       !AreValid(graph.out_degree, graph.destinations, graph.out_weights, size) ||
-      !HasFewEdges(graph)) {
+      graph.in_degree > kMaxEdges || graph.out_degree > kMaxEdges) {
     return false;
   }
   for (int i = 0; i < graph.out_degree; ++i) {
@@ -333,74 +275,57 @@ bool EdgesOf(const AdjacentGraph& graph, int rank, int size, std::vector<Edge>* 
   return true;
 }
 
-// What a process says of its node's neighbours, as it is sent to who becomes that node.
-class Neighbours {
- public:
-  Neighbours() = default;
-  explicit Neighbours(const AdjacentGraph& graph)
-      : in_(graph.in_degree),
-        out_(graph.out_degree),
-        in_weighted_(IsWeighted(graph.in_weights)),
-        out_weighted_(IsWeighted(graph.out_weights)) {
-    Append(graph.sources, in_);
-    if (in_weighted_) Append(graph.in_weights, in_);
-    Append(graph.destinations, out_);
-    if (out_weighted_) Append(graph.out_weights, out_);
-  }
+// What a process says of its node's neighbours, as it is sent to who becomes that node: how many
+// there are and whether they have weights, then sources, their weights, destinations, their
+// weights.
+std::vector<int> Packed(const AdjacentGraph& graph) {
+  std::vector<int> numbers = {graph.in_degree, graph.out_degree, IsWeighted(graph.in_weights),
+                              IsWeighted(graph.out_weights)};
+  const auto append = [&](const int* values, int count) {
+    if (count > 0) numbers.insert(numbers.end(), values, values + count);
+  };
+  append(graph.sources, graph.in_degree);
+  if (IsWeighted(graph.in_weights)) append(graph.in_weights, graph.in_degree);
+  append(graph.destinations, graph.out_degree);
+  if (IsWeighted(graph.out_weights)) append(graph.out_weights, graph.out_degree);
+  return numbers;
+}
 
-  // Sends these to `to` and returns those that `from` sends.
-  Neighbours Exchange(int to, int from, MPI_Comm comm) const {
-    const int own[] = {in_, out_, in_weighted_, out_weighted_};
-    int header[4] = {};
-    PMPI_Sendrecv(own, 4, MPI_INT, to, kTag, header, 4, MPI_INT, from, kTag, comm,
-                  MPI_STATUS_IGNORE);
-    Neighbours other;
-    other.in_ = header[0];
-    other.out_ = header[1];
-    other.in_weighted_ = header[2];
-    other.out_weighted_ = header[3];
-    other.numbers_.resize(static_cast<size_t>(header[0]) * (1 + header[2]) +
-                          static_cast<size_t>(header[1]) * (1 + header[3]));
-    PMPI_Sendrecv(numbers_.data(), static_cast<int>(numbers_.size()), MPI_INT, to, kTag,
-                  other.numbers_.data(), static_cast<int>(other.numbers_.size()), MPI_INT, from,
-                  kTag, comm, MPI_STATUS_IGNORE);
-    return other;
-  }
-
-  // Valid as long as this is.
-  AdjacentGraph Arguments() const {
-    const int* const sources = numbers_.data();
-    const int* const destinations = sources + static_cast<size_t>(in_) * (1 + in_weighted_);
-    return {in_,  sources,      Weights(sources, in_, in_weighted_),
-            out_, destinations, Weights(destinations, out_, out_weighted_)};
-  }
-
- private:
-  void Append(const int* values, int count) {
-    if (count > 0) numbers_.insert(numbers_.end(), values, values + count);
-  }
-  static const int* Weights(const int* ranks, int count, int weighted) {
-    if (!weighted) return MPI_UNWEIGHTED;
+// Valid as long as `numbers` are.
+AdjacentGraph Unpacked(const std::vector<int>& numbers) {
+  const int in = numbers[0], out = numbers[1];
+  const int* const sources = &numbers[0] + 4;
+  const int* const destinations = sources + static_cast<size_t>(in) * (1 + numbers[2]);
+  const auto weights = [](const int* ranks, int count, bool are_weighted) -> const int* {
+    if (!are_weighted) return MPI_UNWEIGHTED;
     return count == 0 ? MPI_WEIGHTS_EMPTY : ranks + count;
-  }
+  };
+  return {in,  sources,      weights(sources, in, numbers[2] != 0),
+          out, destinations, weights(destinations, out, numbers[3] != 0)};
+}
 
-  int in_ = 0, out_ = 0, in_weighted_ = 0, out_weighted_ = 0;
-  std::vector<int> numbers_;  // sources, their weights, destinations, their weights
-};
+// Sends `own` to `to` and returns what `from` sends.
+std::vector<int> Exchange(const std::vector<int>& own, int to, int from, MPI_Comm comm) {
+  const int size = static_cast<int>(own.size());
+  int other_size = 0;
+  PMPI_Sendrecv(&size, 1, MPI_INT, to, kTag, &other_size, 1, MPI_INT, from, kTag, comm,
+                MPI_STATUS_IGNORE);
+  std::vector<int> other(other_size);
+  PMPI_Sendrecv(own.data(), size, MPI_INT, to, kTag, other.data(), other_size, MPI_INT, from, kTag,
+                comm, MPI_STATUS_IGNORE);
+  return other;
+}
 
-bool GridOf(const Grid& grid, int size, std::vector<int>* sizes, std::vector<bool>* wraps,
-            int* nodes) {
-  if (grid.dimensions < 1 || grid.sizes == nullptr || grid.periods == nullptr) return false;
-  int64_t product = 1;
+// How many nodes it has; 0: its arguments are none, or it has more than `size`.
+int NodesOf(const Grid& grid, int size) {
+  if (grid.dimensions < 1 || grid.sizes == nullptr || grid.periods == nullptr) return 0;
+  int64_t nodes = 1;
   for (int dimension = 0; dimension < grid.dimensions; ++dimension) {
-    if (grid.sizes[dimension] < 1) return false;
-    product *= grid.sizes[dimension];
-    if (product > size) return false;
-    sizes->push_back(grid.sizes[dimension]);
-    wraps->push_back(grid.periods[dimension] != 0);
+    if (grid.sizes[dimension] < 1) return 0;
+    nodes *= grid.sizes[dimension];
+    if (nodes > size) return 0;
   }
-  *nodes = static_cast<int>(product);
-  return true;
+  return static_cast<int>(nodes);
 }
 
 // Collective: what `make` makes of `comm` in the order that was found. True and false as in
@@ -412,7 +337,8 @@ bool MakeInOrder(MPI_Comm comm, int nodes, bool valid, const std::vector<Edge>& 
   if (!FindOrder(comm, nodes, valid, edges, &process_of_node)) return false;
   MPI_Comm reordered = MPI_COMM_NULL;
   *made = MPI_COMM_NULL;
-  *error = Reordered(comm, process_of_node, &reordered);
+  const int node = NodeOfProcess(process_of_node, SizeOf(comm))[RankIn(comm)];  // -1: none
+  *error = PMPI_Comm_split(comm, node < 0 ? MPI_UNDEFINED : 0, node, &reordered);
   if (*error != MPI_SUCCESS || reordered == MPI_COMM_NULL) return true;
   *error = make(reordered, process_of_node);
   PMPI_Comm_free(&reordered);
@@ -426,7 +352,7 @@ bool ReorderDistGraph(MPI_Comm comm, const DistGraph& graph, MPI_Info info, MPI_
   if (!MayReorder(comm)) return false;
   const int size = SizeOf(comm);
   std::vector<Edge> edges;
-  const bool valid = Try([&] { return EdgesOf(graph, size, &edges); });
+  const bool valid = HasMemoryFor([&] { return EdgesOf(graph, size, &edges); });
   return MakeInOrder(comm, size, valid, edges, made, error, [&](MPI_Comm reordered, const auto&) {
     return PMPI_Dist_graph_create(reordered, graph.count, graph.sources, graph.degrees,
                                   graph.destinations, graph.weights, info, 0, made);
@@ -436,17 +362,16 @@ bool ReorderDistGraph(MPI_Comm comm, const DistGraph& graph, MPI_Info info, MPI_
 bool ReorderAdjacentGraph(MPI_Comm comm, const AdjacentGraph& graph, MPI_Info info, MPI_Comm* made,
                           int* error) {
   if (!MayReorder(comm)) return false;
-  const int size = SizeOf(comm);
-  int rank = 0;
-  PMPI_Comm_rank(comm, &rank);
+  const int size = SizeOf(comm), rank = RankIn(comm);
   std::vector<Edge> edges;
-  const bool valid = Try([&] { return EdgesOf(graph, rank, size, &edges); });
+  const bool valid = HasMemoryFor([&] { return EdgesOf(graph, rank, size, &edges); });
   // Node `rank` was described here; who is node `node` now, here, was described at old rank `node`.
   const auto make = [&](MPI_Comm reordered, const std::vector<int>& process_of_node) {
     const std::vector<int> node_of_process = NodeOfProcess(process_of_node, size);
     const int node = node_of_process[rank];
-    const Neighbours own = Neighbours(graph).Exchange(rank, node_of_process[node], reordered);
-    const AdjacentGraph its = own.Arguments();
+    const std::vector<int> numbers =
+        Exchange(Packed(graph), rank, node_of_process[node], reordered);
+    const AdjacentGraph its = Unpacked(numbers);
     return PMPI_Dist_graph_create_adjacent(reordered, its.in_degree, its.sources, its.in_weights,
                                            its.out_degree, its.destinations, its.out_weights, info,
                                            0, made);
@@ -456,16 +381,12 @@ bool ReorderAdjacentGraph(MPI_Comm comm, const AdjacentGraph& graph, MPI_Info in
 
 bool ReorderGrid(MPI_Comm comm, const Grid& grid, MPI_Comm* made, int* error) {
   if (!MayReorder(comm)) return false;
-  int nodes = 0, rank = 0;
-  std::vector<int> sizes;
-  std::vector<bool> wraps;
+  const int nodes = NodesOf(grid, SizeOf(comm));
   std::vector<Edge> edges;
-  PMPI_Comm_rank(comm, &rank);
-  const bool valid = Try([&] {
-    if (!GridOf(grid, SizeOf(comm), &sizes, &wraps, &nodes)) return false;
-    if (rank == 0) edges = GridEdges(sizes, wraps);
-    return true;
-  });
+  const bool valid = nodes > 0 && HasMemoryFor([&] {
+                       if (RankIn(comm) == 0) edges = GridEdges(grid, nodes);
+                       return true;
+                     });
   return MakeInOrder(comm, nodes, valid, edges, made, error, [&](MPI_Comm reordered, const auto&) {
     return PMPI_Cart_create(reordered, grid.dimensions, grid.sizes, grid.periods, 0, made);
   });

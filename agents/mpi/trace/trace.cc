@@ -1,25 +1,19 @@
 #include "agents/mpi/trace/trace.h"
 
 #include <errno.h>
-#include <mpi.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
-#include "agents/mpi/core/communicator_ranks.h"
 #include "agents/mpi/core/session.h"
-#include "agents/mpi/trace/pair_table.h"
 
 namespace coppice::mpi {
 
@@ -45,6 +39,16 @@ State& TheState() {
 // Where this thread's messages go instead of the trace.
 __attribute__((tls_model("initial-exec"))) thread_local std::vector<PairSum>* diverted = nullptr;
 
+// Where there is no memory for it, which is no error of the program's, the trace lacks something.
+template <class Work>
+void Note(const Work& work) {
+  const bool is_noted = HasMemoryFor([&] {
+    work();
+    return true;
+  });
+  if (!is_noted) TheState().is_short = true;
+}
+
 // A thread's counts, for as long as it goes on.
 class ThreadCounts final {
  public:
@@ -53,25 +57,23 @@ class ThreadCounts final {
     if (counts_ == nullptr) return;
     State& state = TheState();
     const std::lock_guard lock(state.mutex);
-    try {
-      state.ended.Add(counts_->pairs());
-    } catch (const std::exception&) {
-      state.is_short = true;
-    }
+    Note([&] { state.ended.Add(counts_->pairs()); });
     std::erase(state.threads, counts_.get());
     own_counts = nullptr;
   }
 
-  // Throws if there is no memory.
-  SendCounts& Get() {
+  // Null: there is no memory. Not while a Recording lives: it holds the lock.
+  SendCounts* Get() {
     if (counts_ == nullptr) {
-      auto made = std::make_unique<SendCounts>();
-      State& state = TheState();
-      const std::lock_guard lock(state.mutex);
-      state.threads.push_back(made.get());
-      counts_ = std::move(made);
+      Note([this] {
+        auto made = std::make_unique<SendCounts>();
+        State& state = TheState();
+        const std::lock_guard lock(state.mutex);
+        state.threads.push_back(made.get());
+        counts_ = std::move(made);
+      });
     }
-    return *counts_;
+    return counts_.get();
   }
 
  private:
@@ -80,26 +82,10 @@ class ThreadCounts final {
 
 thread_local ThreadCounts thread_counts;
 
-// Not while a Recording lives: it holds the lock.
-SendCounts* OwnCounts() {
-  try {
-    return &thread_counts.Get();
-  } catch (const std::exception&) {  // no memory, which is no error of the program's
-    TheState().is_short = true;
-    return nullptr;
-  }
-}
-
-bool IsPredefinedType(MPI_Datatype type) {
-  int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED + 1;
-  return PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
-         combiner == MPI_COMBINER_NAMED;
-}
-
 }  // namespace
 
 void Recording::Open(MPI_Comm comm) {
-  counts_ = OwnCounts();
+  counts_ = thread_counts.Get();
   if (counts_ == nullptr) return;
   if (Session::Get().has_threads()) lock_ = std::unique_lock(TheState().mutex);
   ranks_ = RanksOf(comm);
@@ -114,27 +100,24 @@ void Recording::Sink::Send(int to, uint64_t bytes, uint64_t messages) {
     if (to >= 0) TheState().to_other_worlds += messages;  // no MPI_PROC_NULL, no MPI_ROOT
     return;
   }
-  try {
+  Note([&] {
     if (diverted == nullptr) {
       counts_->pairs().Add(world, messages, bytes);
     } else {
       diverted->push_back({world, messages, bytes});
     }
-  } catch (const std::exception&) {  // no memory, which is no error of the program's
-    TheState().is_short = true;
-  }
+  });
 }
 
 void Recording::Remember(int to, MPI_Comm comm, MPI_Datatype type, uint64_t gone) {
   const int world = ranks_->peers().World(to);
-  if (world == MPI_UNDEFINED || type == MPI_DATATYPE_NULL || !IsPredefinedType(type)) return;
-  try {
+  if (world == MPI_UNDEFINED || type == MPI_DATATYPE_NULL || !IsPredefined(type)) return;
+  HasMemoryFor([&] {  // or the next one is found anew
     counts_->Remember(type, BytesOf(1, type));
     counts_->Remember(to, comm, world, gone);
-  } catch (const std::exception&) {  // no memory: the next one is found anew
-    return;
-  }
-  own_counts = counts_;
+    own_counts = counts_;
+    return true;
+  });
 }
 
 void TraceAnySend(int count, MPI_Datatype type, int to, MPI_Comm comm) {
@@ -171,16 +154,14 @@ void PersistentRecording::Attach(MPI_Request request) {
 
 void TraceStart(MPI_Request request) {
   if (!IsTracing()) return;
-  SendCounts* const own = OwnCounts();
+  SendCounts* const own = thread_counts.Get();
   State& state = TheState();
   const std::lock_guard lock(state.mutex);
   const auto found = state.persistent.find(request);
   if (own == nullptr || found == state.persistent.end()) return;
-  try {
+  Note([&] {
     for (const PairSum& sent : found->second) own->pairs().Add(sent.to, sent.messages, sent.bytes);
-  } catch (const std::exception&) {
-    state.is_short = true;
-  }
+  });
 }
 
 void TraceRequestFreed(MPI_Request request) {
@@ -191,7 +172,7 @@ void TraceRequestFreed(MPI_Request request) {
 
 void StartTrace() {
   const Settings& settings = Session::Get().settings();
-  is_tracing = !settings.trace_file.empty() || settings.put_pattern;
+  is_tracing = settings.has_trace_file || settings.put_pattern;
 }
 
 namespace {
@@ -200,134 +181,104 @@ namespace {
 std::vector<PairSum> AddedUp() {
   State& state = TheState();
   const std::lock_guard lock(state.mutex);
-  try {
+  std::vector<PairSum> sent;
+  Note([&] {
     PairTable all;
     all.Add(state.ended);
     for (SendCounts* const counts : state.threads) all.Add(counts->pairs());
-    return all.Sorted();
-  } catch (const std::exception&) {
-    state.is_short = true;
-    return {};
-  }
+    sent = all.Sorted();
+  });
+  return sent;
 }
 
 // Writes a pattern as a trace file, whose format daemon/mapping/input/pattern_file.h defines. The
 // file takes the place of an older one only when it is whole and on the disk.
-
 class TraceFileWriter final {
  public:
-  TraceFileWriter(const std::string& path, const std::string& application, int ranks);
-  ~TraceFileWriter();  // what is not finished is removed
+  TraceFileWriter(const std::string& path, std::string application, int ranks)
+      : path_(path), partial_path_(path + "." + std::to_string(getpid()) + ".partial") {
+    file_ = std::fopen(partial_path_.c_str(), "we");
+    if (file_ == nullptr) {
+      Fail("cannot be created");
+      return;
+    }
+    std::ranges::replace_if(
+        application, [](char c) { return static_cast<unsigned char>(c) < ' '; }, '_');
+    std::fprintf(file_, "coppice-trace 1\napplication %s\nranks %d\n", application.c_str(), ranks);
+  }
+  ~TraceFileWriter() {  // what is not finished is removed
+    if (file_ == nullptr) return;
+    std::fclose(file_);
+    unlink(partial_path_.c_str());
+  }
   TraceFileWriter(const TraceFileWriter&) = delete;
   TraceFileWriter& operator=(const TraceFileWriter&) = delete;
 
   // What `sender` sends, by receiver; each sender once, in ascending order. Nothing: no row.
-  void Row(int sender, const std::vector<PairSum>& pairs);
-  // "": the file is there; else why it is not, with its name.
-  std::string Finish();
+  void Row(int sender, const std::vector<PairSum>& pairs) {
+    if (file_ == nullptr || pairs.empty()) return;
+    std::fprintf(file_, "%d", sender);
+    for (const PairSum& pair : pairs) {
+      std::fprintf(file_, " %" PRId64 " %" PRIu64 " %" PRIu64, pair.to, pair.messages, pair.bytes);
+    }
+    std::fputc('\n', file_);
+    pairs_ += pairs.size();
+  }
+
+  // Says on stderr why there is no file, if there is none.
+  void Finish() {
+    if (file_ == nullptr) return;
+    std::fprintf(file_, "end %" PRIu64 "\n", pairs_);
+    if (std::fflush(file_) != 0 || std::ferror(file_) || fsync(fileno(file_)) != 0) {
+      return Fail("cannot be written");
+    }
+    std::fclose(std::exchange(file_, nullptr));
+    if (std::rename(partial_path_.c_str(), path_.c_str()) == 0) return;
+    Fail("cannot take its name");
+    unlink(partial_path_.c_str());
+  }
 
  private:
-  void Fail(const char* what);
+  void Fail(const char* what) const {
+    std::fprintf(
+        stderr,
+        "coppice: trace file %s %s: %s; set COPPICE_TRACE to a file that rank 0 may write\n",
+        path_.c_str(), what, std::strerror(errno));
+  }
 
   const std::string path_, partial_path_;
   std::FILE* file_ = nullptr;
   uint64_t pairs_ = 0;
-  std::string error_;
 };
-
-// On one line.
-std::string Printable(std::string name) {
-  for (char& c : name) {
-    if (static_cast<unsigned char>(c) < ' ') c = '_';
-  }
-  return name;
-}
-
-TraceFileWriter::TraceFileWriter(const std::string& path, const std::string& application, int ranks)
-    : path_(path), partial_path_(path + "." + std::to_string(getpid()) + ".partial") {
-  file_ = std::fopen(partial_path_.c_str(), "we");
-  if (file_ == nullptr) {
-    Fail("cannot be created");
-    return;
-  }
-  std::fprintf(file_, "coppice-trace 1\napplication %s\nranks %d\n", Printable(application).c_str(),
-               ranks);
-}
-
-TraceFileWriter::~TraceFileWriter() {
-  if (file_ == nullptr) return;
-  std::fclose(file_);
-  unlink(partial_path_.c_str());
-}
-
-void TraceFileWriter::Fail(const char* what) {
-  if (error_.empty()) {
-    error_ = "trace file " + path_ + " " + what + ": " + std::strerror(errno) +
-             "; set COPPICE_TRACE to a file that rank 0 may write";
-  }
-}
-
-void TraceFileWriter::Row(int sender, const std::vector<PairSum>& pairs) {
-  if (file_ == nullptr || pairs.empty()) return;
-  std::fprintf(file_, "%d", sender);
-  for (const PairSum& pair : pairs) {
-    std::fprintf(file_, " %" PRId32 " %" PRIu64 " %" PRIu64, pair.to, pair.messages, pair.bytes);
-  }
-  std::fputc('\n', file_);
-  pairs_ += pairs.size();
-}
-
-std::string TraceFileWriter::Finish() {
-  if (file_ == nullptr) return error_;
-  std::fprintf(file_, "end %" PRIu64 "\n", pairs_);
-  if (std::fflush(file_) != 0 || std::ferror(file_) || fsync(fileno(file_)) != 0) {
-    Fail("cannot be written");
-    return error_;
-  }
-  std::fclose(file_);
-  file_ = nullptr;
-  if (std::rename(partial_path_.c_str(), path_.c_str()) != 0) {
-    Fail("cannot take its name");
-    unlink(partial_path_.c_str());
-  }
-  return error_;
-}
 
 constexpr int kRoot = 0, kTraceTag = 0;
 constexpr int kAtOnce = 16;        // ranks that are told to send ahead of the one that is heard
 constexpr size_t kPieceOf = 2048;  // pairs
-constexpr size_t kNumbers = 3;     // of a pair
+
+// Calls transfer(first pair, bytes) for each piece of them.
+template <class Transfer>
+void InPieces(size_t pairs, const Transfer& transfer) {
+  for (size_t begin = 0; begin < pairs; begin += kPieceOf) {
+    transfer(begin, static_cast<int>(std::min(kPieceOf, pairs - begin) * sizeof(PairSum)));
+  }
+}
 
 void SendPairs(const std::vector<PairSum>& pairs, MPI_Comm comm) {
   PMPI_Recv(nullptr, 0, MPI_BYTE, kRoot, kTraceTag, comm, MPI_STATUS_IGNORE);
   const uint64_t count = pairs.size();
   PMPI_Send(&count, 1, MPI_UINT64_T, kRoot, kTraceTag, comm);
-  std::vector<uint64_t> piece;
-  for (size_t begin = 0; begin < pairs.size(); begin += kPieceOf) {
-    const size_t end = std::min(pairs.size(), begin + kPieceOf);
-    piece.clear();
-    for (size_t i = begin; i < end; ++i) {
-      piece.insert(piece.end(),
-                   {static_cast<uint64_t>(pairs[i].to), pairs[i].messages, pairs[i].bytes});
-    }
-    PMPI_Send(piece.data(), static_cast<int>(piece.size()), MPI_UINT64_T, kRoot, kTraceTag, comm);
-  }
+  InPieces(count, [&](size_t begin, int bytes) {
+    PMPI_Send(&pairs[begin], bytes, MPI_BYTE, kRoot, kTraceTag, comm);
+  });
 }
 
 std::vector<PairSum> ReceivePairs(int from, MPI_Comm comm) {
   uint64_t count = 0;
   PMPI_Recv(&count, 1, MPI_UINT64_T, from, kTraceTag, comm, MPI_STATUS_IGNORE);
   std::vector<PairSum> pairs(count);
-  std::vector<uint64_t> piece(kPieceOf * kNumbers);
-  for (size_t begin = 0; begin < count; begin += kPieceOf) {
-    const size_t end = std::min<size_t>(count, begin + kPieceOf);
-    PMPI_Recv(piece.data(), static_cast<int>(piece.size()), MPI_UINT64_T, from, kTraceTag, comm,
-              MPI_STATUS_IGNORE);
-    for (size_t i = begin; i < end; ++i) {
-      const uint64_t* const numbers = &piece[(i - begin) * kNumbers];
-      pairs[i] = {static_cast<int32_t>(numbers[0]), numbers[1], numbers[2]};
-    }
-  }
+  InPieces(count, [&](size_t begin, int bytes) {
+    PMPI_Recv(&pairs[begin], bytes, MPI_BYTE, from, kTraceTag, comm, MPI_STATUS_IGNORE);
+  });
   return pairs;
 }
 
@@ -382,7 +333,7 @@ void GatherPairs(const std::vector<PairSum>& own, MPI_Comm comm, Session& sessio
   const Settings& settings = session.settings();
   std::optional<TraceFileWriter> file;
   const std::string suffix = SpawnedSuffix(session);
-  if (!settings.trace_file.empty()) {
+  if (settings.has_trace_file) {
     file.emplace(settings.trace_file + suffix, session.Application(), session.world_size());
   }
   PatternToPut put;
@@ -398,10 +349,7 @@ void GatherPairs(const std::vector<PairSum>& own, MPI_Comm comm, Session& sessio
     }
     row(rank, ReceivePairs(rank, comm));
   }
-  if (file) {
-    const std::string error = file->Finish();
-    if (!error.empty()) std::fprintf(stderr, "coppice: %s\n", error.c_str());
-  }
+  if (file) file->Finish();
   if (settings.put_pattern) {
     put.Put(session, session.Application() + (suffix.empty() ? "" : ".spawned"));
   }

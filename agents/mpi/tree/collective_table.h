@@ -1,12 +1,14 @@
 // The collectives that trees carry. This table says of each its name, its arguments and what a
-// trace has of it; from it come the functions of C and of Fortran (calls/tree_calls.cc), the
-// counters (tree_counts.h), and which cases tests/mpi/collectives has to have. tree_collectives.cc
+// trace has of it; from it come the functions of C and of Fortran (calls/collectives.cc), the
+// counters, and which cases tests/mpi/collectives has to have. tree_collectives.cc
 // says which arguments MPI refuses and how each goes along a tree.
 //
 // A collective's arguments are a macro that hands type and name of each to A. `Count` is int, or
 // MPI_Count in MPI 4's forms with large counts.
 #ifndef COPPICE_AGENTS_MPI_TREE_COLLECTIVE_TABLE_H_
 #define COPPICE_AGENTS_MPI_TREE_COLLECTIVE_TABLE_H_
+
+#include <cstdint>
 
 #define COPPICE_BARRIER_ARGUMENTS(A) A(MPI_Comm, comm)
 #define COPPICE_BCAST_ARGUMENTS(A) \
@@ -33,5 +35,32 @@
 // For A: as a function's parameters and as what is handed on.
 #define COPPICE_PARAMETER(TYPE, NAME) TYPE NAME
 #define COPPICE_ARGUMENT(TYPE, NAME) NAME
+
+namespace coppice::mpi {
+
+// What this process did with trees, counted for tests and for who asks for words (COPPICE_VERBOSE).
+// Counters are atomic; they never go back.
+enum TreeCount {
+  kCountAsked,    // trees that this process asked for
+  kCountGranted,  // of these
+// Collectives that went along a tree: kCountBarrier, kCountBcast, ...
+#define COPPICE_COUNT(NAME, ...) kCount##NAME,
+  COPPICE_TREE_COLLECTIVES(COPPICE_COUNT)
+#undef COPPICE_COUNT
+      kCountNative,  // collectives that found no tree, or one that could not carry them
+  kCountRevised,     // trees that were replaced, at their root
+  kCountGone,        // trees that were given up, at their root
+  kCountReleased,    // trees that were given back
+  kTreeCounts
+};
+
+void CountTree(TreeCount what);
+
+}  // namespace coppice::mpi
+
+// For programs that look it up by name: writes the kTreeCounts counters of this process, at most
+// `size` of them, and returns how many there are.
+extern "C" __attribute__((visibility("default"))) int coppice_mpi_tree_counts(uint64_t* counts,
+                                                                              int size);
 
 #endif  // COPPICE_AGENTS_MPI_TREE_COLLECTIVE_TABLE_H_

@@ -1,67 +1,44 @@
 #include "agents/mpi/tree/communicator_trees.h"
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 #include <new>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "agents/mpi/core/session.h"
+#include "agents/mpi/tree/collective_table.h"
 #include "agents/mpi/tree/pipeline.h"
-#include "agents/mpi/tree/tag_pool.h"
-#include "agents/mpi/tree/tree_counts.h"
-#include "agents/mpi/tree/tree_memory.h"
-#include "agents/mpi/tree/tree_questions.h"
 
 namespace coppice::mpi {
 namespace {
 
-// What is broadcast before the parents.
-enum Header { kId, kIdHigh, kRevision, kKeep, kTags, kWasted, kIsPending, kHeaderLength };
-using Message = std::vector<int32_t>;
-
-// `message` has room for the parents.
-void Pack(const GrantedTree& tree, Message* message) {
-  (*message)[kId] = static_cast<int32_t>(tree.id);
-  (*message)[kIdHigh] = static_cast<int32_t>(tree.id >> 32U);
-  (*message)[kRevision] = static_cast<int32_t>(tree.revision);
-  (*message)[kWasted] = tree.wasted_ms;
-  (*message)[kIsPending] = 0;
-  std::copy(tree.parents.begin(), tree.parents.end(), message->begin() + kHeaderLength);
+// What the others are to be told.
+void Set(GrantedTree granted, CommunicatorTree* tree) {
+  tree->told = {granted.id, granted.revision, granted.wasted_ms};
+  if (granted.id != 0) tree->parents = std::move(granted.parents);
 }
 
-uint64_t IdOf(const Message& message) {
-  return static_cast<uint32_t>(message[kId]) |
-         static_cast<uint64_t>(static_cast<uint32_t>(message[kIdHigh])) << 32U;
-}
-
-int RankIn(MPI_Comm comm) {
-  int rank = 0;
-  PMPI_Comm_rank(comm, &rank);
-  return rank;
-}
-
-void Tell(Message* message, int from, MPI_Comm comm) {
-  PMPI_Bcast(message->data(), static_cast<int>(message->size()), MPI_INT32_T, from, comm);
-  if (RankIn(comm) != from) Session::Get().WaitedForOthers((*message)[kWasted]);
+void Tell(MPI_Comm comm, int from, CommunicatorTree* tree) {
+  PMPI_Bcast(&tree->told, sizeof(tree->told), MPI_BYTE, from, comm);
+  if (tree->told.id != 0) {
+    PMPI_Bcast(tree->parents.data(), static_cast<int>(tree->parents.size()), MPI_INT32_T, from,
+               comm);
+  }
+  if (RankIn(comm) != from) Session::Get().WaitedForOthers(tree->told.wasted_ms);
 }
 
 // This member's part: its place, its memory, and whom it follows, which may take *wasted_ms. May
 // throw for want of memory.
 bool Install(int rank, CommunicatorTree* tree, int* wasted_ms) {
-  const Message& message = tree->message;
-  const std::vector<int32_t> parents(message.begin() + kHeaderLength, message.end());
-  if (!MakeTreeShape(parents, rank, &tree->shape)) return false;
-  if (!tree->memory.Start(Pipeline::Pieces(tree->shape))) return false;
-  tree->revision = static_cast<uint32_t>(message[kRevision]);
+  if (!MakeTreeShape(tree->parents, rank, &tree->shape)) return false;
+  if (!tree->pieces.Start(Pipeline::Pieces(tree->shape)) || !tree->packed.Start(1)) return false;
+  tree->revision = tree->told.revision;
   if (!tree->IsRoot()) return true;
   Session& session = Session::Get();
   TreeFollower& follower = TreeFollower::Get();
   const auto follow = [&](coppice_client* client) {
     coppice_status asked = COPPICE_OK;
-    tree->news = follower.Follow(client, session.Job(), IdOf(message), tree->revision, &asked);
+    tree->news = follower.Follow(client, session.Job(), tree->told.id, tree->revision, &asked);
     return asked;
   };
   *wasted_ms = session.Ask(follow).wasted_ms;
@@ -69,29 +46,21 @@ bool Install(int rank, CommunicatorTree* tree, int* wasted_ms) {
   return true;
 }
 
-void GiveUp(uint64_t id) {
-  GiveBack(id);
-  CountTree(kCountGone);
-}
-
-// The tree that there was is no more.
-void Uninstall(bool is_replaced, CommunicatorTree* tree) {
+// The tree that there was, if any, is no more. `what`: kCountRevised: another took its place; else
+// it may be there still. Calls neither MPI nor the agent.
+void Uninstall(TreeCount what, CommunicatorTree* tree) {
   const uint64_t id = std::exchange(tree->id, 0);
   if (id == 0 || !tree->IsRoot()) return;
   TreeFollower::Get().Unfollow(id);
   tree->news.reset();
-  if (is_replaced) {
-    CountTree(kCountRevised);
-  } else {
-    // It may be there still: one that nobody could ask about, or that is none for ranks any more.
-    GiveUp(id);
-  }
+  if (what != kCountRevised) GiveBack(id);
+  CountTree(what);
 }
 
 // Collective: all members take the tree that `from` has told of, or none of them does.
 void Take(MPI_Comm comm, int from, CommunicatorTree* tree) {
   const int rank = RankIn(comm);
-  const uint64_t id = IdOf(tree->message);
+  const uint64_t id = tree->told.id;
   int wasted_ms = 0;
   const bool is_ready = HasMemoryFor([&] { return Install(rank, tree, &wasted_ms); });
   const bool are_all_ready = AllSay(comm, is_ready, &wasted_ms);
@@ -102,7 +71,9 @@ void Take(MPI_Comm comm, int from, CommunicatorTree* tree) {
   }
   if (tree->news != nullptr) TreeFollower::Get().Unfollow(id);
   tree->news.reset();
-  if (rank == from) GiveUp(id);
+  if (rank != from) return;
+  GiveBack(id);
+  CountTree(kCountGone);
 }
 
 // By rank 0, of its question, which is answered. None: there are no tags.
@@ -111,22 +82,13 @@ void TakeAnswer(CommunicatorTree* tree) {
   GrantedTree granted;
   if (tree->question != nullptr) granted = tree->question->Take(&why_not);
   tree->question.reset();
-  Pack(granted, &tree->message);
-  tree->message[kTags] = tree->asked_tags;
   const int tags = std::exchange(tree->asked_tags, -1);
-  if (granted.id != 0) return;
+  Set(std::move(granted), tree);
+  tree->told.tags = tags;
+  if (tree->told.id != 0) return;
   if (tags >= 0) LeaveTags(tags, Session::Get().world_rank(), 1);
   Session::Get().Say("no tree for a communicator of " + std::to_string(tree->tags.members.size()) +
                      " ranks: " + why_not);
-}
-
-// This member's part before anybody is asked. May throw for want of memory.
-void MakeRoom(MPI_Comm comm, CommunicatorTree* tree) {
-  MPI_Group group = MPI_GROUP_NULL;
-  PMPI_Comm_group(comm, &group);
-  tree->tags.members = GroupRanks(group);
-  PMPI_Group_free(&group);
-  tree->message.assign(kHeaderLength + tree->tags.members.size(), 0);
 }
 
 // All members take the root's word for what the tree is now.
@@ -136,18 +98,18 @@ void Renew(MPI_Comm comm, CommunicatorTree* tree) {
   const bool is_changed = tree->IsRoot() && tree->IsChanged();
   if (is_changed && !tree->news->is_gone) {
     HasMemoryFor([&] {
-      present = AskAgain(tree->id, tree->message.size() - kHeaderLength);
+      present = AskAgain(tree->id, tree->parents.size());
       return true;
     });
   }
-  Pack(present, &tree->message);
-  tree->message[kKeep] = is_changed ? 0 : 1;
-  Tell(&tree->message, root, comm);
+  Set(std::move(present), tree);
+  tree->told.is_kept = !is_changed;
+  Tell(comm, root, tree);
   tree->is_change_told = false;
   tree->untold = 0;
-  if (tree->message[kKeep] != 0) return;
-  const bool is_replaced = IdOf(tree->message) != 0;
-  Uninstall(is_replaced, tree);
+  if (tree->told.is_kept) return;
+  const bool is_replaced = tree->told.id != 0;
+  Uninstall(is_replaced ? kCountRevised : kCountGone, tree);
   if (is_replaced) Take(comm, root, tree);
 }
 
@@ -155,10 +117,8 @@ void Renew(MPI_Comm comm, CommunicatorTree* tree) {
 // another world, which may have no job, other settings or no library: they would not follow.
 bool MayHaveTree(MPI_Comm comm) {
   int is_inter = 0;
-  int size = 0;
   PMPI_Comm_test_inter(comm, &is_inter);
-  PMPI_Comm_size(comm, &size);
-  return is_inter == 0 && size >= 2 && Session::Get().Job() != 0 && IsWithinWorld(comm);
+  return is_inter == 0 && SizeOf(comm) >= 2 && Session::Get().Job() != 0 && IsWithinWorld(comm);
 }
 
 // Collective over `comm`, which may have one: rank 0 has it asked for, meanwhile or, where the
@@ -169,14 +129,19 @@ bool AskForTreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes, Wa
                   CommunicatorTree* tree) {
   const bool is_leader = RankIn(comm) == 0;
   const bool is_ready = HasMemoryFor([&] {
-    MakeRoom(comm, tree);
+    tree->tags.members = GroupRanks(comm);
+    tree->parents.resize(tree->tags.members.size());
     if (!is_leader) return true;
-    tree->question = std::make_shared<TreeQuestion>(WorldRanks(comm), operation, bytes);
+    std::vector<uint32_t> ranks;
+    for (size_t rank = 0; rank < tree->parents.size(); ++rank) {
+      ranks.push_back(static_cast<uint32_t>(tree->tags.members.World(static_cast<int>(rank))));
+    }
+    tree->question = std::make_shared<TreeQuestion>(std::move(ranks), operation, bytes);
     return true;
   });
   int first_host = Session::Get().host_number();
   int last_host = first_host;
-  const bool are_ready = AllSay(comm, is_ready, &first_host, &last_host);
+  const bool are_ready = AllSay(comm, is_ready, &last_host, &first_host);
   if (!are_ready || first_host == last_host) {
     tree->question.reset();
     return false;
@@ -193,27 +158,23 @@ bool AskForTreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes, Wa
 // Collective over `comm`, after AskForTreeOf: *tree is what was granted, if it was. False, on all
 // members: there is no answer yet.
 bool LookForTreeOf(MPI_Comm comm, Waits waits, CommunicatorTree* tree) {
+  tree->told.is_pending = false;
   if (RankIn(comm) == 0) {
     if (tree->question != nullptr && waits == Waits::kProgram) tree->question->Ask(waits);
     if (tree->question == nullptr || tree->question->IsAnswered()) {
       TakeAnswer(tree);
     } else {
-      tree->message[kIsPending] = 1;
+      tree->told.is_pending = true;
     }
   }
-  Tell(&tree->message, 0, comm);
-  if (tree->message[kIsPending] != 0) return false;
-  if (IdOf(tree->message) == 0) return true;
+  Tell(comm, 0, tree);
+  if (tree->told.is_pending) return false;
+  if (tree->told.id == 0) return true;
   tree->tags.comm = TagPoolComm();
-  tree->tags.first_tag = tree->message[kTags];
+  tree->tags.first_tag = tree->told.tags;
   tree->tags.segment_bytes = TreeSegmentBytes();
   Take(comm, 0, tree);
   return true;
-}
-
-// Collective over `comm`, before each of its collectives along `tree`, which is one: as it is now.
-void FollowNewsOf(MPI_Comm comm, CommunicatorTree* tree) {
-  if (tree->is_change_told || tree->untold >= CommunicatorTree::kMaxUntold) Renew(comm, tree);
 }
 
 // This member's part of giving it back, at any time: there is no tree afterwards, nor a question.
@@ -224,12 +185,7 @@ void LetGo(CommunicatorTree* tree) {
     tree->question.reset();
     LeaveTags(std::exchange(tree->asked_tags, -1), Session::Get().world_rank(), 1);
   }
-  const uint64_t id = std::exchange(tree->id, 0);
-  if (id == 0 || !tree->IsRoot()) return;
-  TreeFollower::Get().Unfollow(id);
-  tree->news.reset();
-  GiveBack(id);
-  CountTree(kCountReleased);
+  Uninstall(kCountReleased, tree);
 }
 
 // The attribute; null: there are no trees, and none are asked for.
@@ -246,7 +202,6 @@ struct CommunicatorTrees {
   };
   OfLength of_short, of_long;
   bool is_closed = false;  // no trees any more; the same on all members
-  CommunicatorTrees* next_freed = nullptr;
 
   template <class Work>
   void ForEach(const Work& work) {
@@ -261,11 +216,8 @@ struct CommunicatorTrees {
 
 int key = MPI_KEYVAL_INVALID;
 
-// For who finds no memory where nobody may fail alone.
-std::atomic<CommunicatorTrees*> spare{nullptr};
-
-std::mutex freed_mutex;              // nobody is called under it
-CommunicatorTrees* freed = nullptr;  // the first
+std::mutex freed_mutex;  // nobody is called under it
+std::vector<std::unique_ptr<CommunicatorTrees>> freed;
 
 __attribute__((tls_model("initial-exec"))) thread_local EndingCommunicator* ending = nullptr;
 
@@ -273,12 +225,8 @@ __attribute__((tls_model("initial-exec"))) thread_local EndingCommunicator* endi
 // later than MPI_Comm_free, from within MPI and on some member alone: the rest is left to others.
 // MPICH finds the attribute afterwards still, for the functions of others that come after this one.
 int ForgetTree(MPI_Comm, int, void* value, void*) {
-  auto* const trees = static_cast<CommunicatorTrees*>(value);
-  if (trees == nullptr) return MPI_SUCCESS;
-  if (!Session::Get().IsUp()) {
-    delete trees;
-    return MPI_SUCCESS;
-  }
+  std::unique_ptr<CommunicatorTrees> trees(static_cast<CommunicatorTrees*>(value));
+  if (trees == nullptr || !Session::Get().IsUp()) return MPI_SUCCESS;
   trees->Close();
   trees->ForEach([](CommunicatorTree* tree) {
     const TreeTags& tags = tree->tags;
@@ -287,17 +235,14 @@ int ForgetTree(MPI_Comm, int, void* value, void*) {
     }
   });
   const std::lock_guard<std::mutex> lock(freed_mutex);
-  trees->next_freed = std::exchange(freed, trees);
+  freed.push_back(std::move(trees));
   return MPI_SUCCESS;
 }
 
 void DeleteFreed() {
-  CommunicatorTrees* now = nullptr;
-  {
-    const std::lock_guard<std::mutex> lock(freed_mutex);
-    now = std::exchange(freed, nullptr);
-  }
-  while (now != nullptr) delete std::exchange(now, now->next_freed);
+  std::vector<std::unique_ptr<CommunicatorTrees>> now;
+  const std::lock_guard<std::mutex> lock(freed_mutex);
+  now.swap(freed);
 }
 
 // False: `comm` is none, or there are no trees. *trees may be null even if it was seen before.
@@ -319,7 +264,6 @@ CommunicatorTrees* Begin(MPI_Comm comm) {
   if (MayHaveTree(comm)) {
     // All members go the same way from here on, so one that finds no memory cannot go another.
     trees = new (std::nothrow) CommunicatorTrees;
-    if (trees == nullptr) trees = spare.exchange(nullptr);
     if (trees == nullptr) PMPI_Abort(comm, MPI_ERR_NO_MEM);
   }
   PMPI_Comm_set_attr(comm, key, trees);
@@ -382,8 +326,11 @@ CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t by
     trees->Close();
     return nullptr;
   }
-  if (of->tree.id != 0) FollowNewsOf(comm, &of->tree);
-  return of->tree.id != 0 ? &of->tree : nullptr;
+  CommunicatorTree* const tree = &of->tree;
+  if (tree->id != 0 && (tree->is_change_told || tree->untold >= CommunicatorTree::kMaxUntold)) {
+    Renew(comm, tree);
+  }
+  return tree->id != 0 ? tree : nullptr;
 }
 
 void SpoilTreesOf(MPI_Comm comm) {
@@ -432,7 +379,6 @@ void StartCommunicatorTrees() {
     return;
   }
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, ForgetTree, &key, nullptr);
-  spare = new (std::nothrow) CommunicatorTrees;
 }
 
 void EndCommunicatorTrees() {
@@ -443,7 +389,6 @@ void EndCommunicatorTrees() {
   if (is_there != 0) PMPI_Comm_delete_attr(MPI_COMM_WORLD, key);
   PMPI_Comm_free_keyval(&key);
   DeleteFreed();
-  delete spare.exchange(nullptr);
   StopAskingMeanwhile();
   GiveBackAll(Waits::kProgram);
   CloseTagPool();

@@ -1,20 +1,15 @@
-// One tree of a communicator, for messages of some length: asked for once,
-// followed, given back when the communicator is freed. All members agree at all times whether there
-// is one and which.
+// The trees of a communicator: each is asked for once, agreed on, followed, and given back when the
+// communicator is freed. All members agree at all times whether there is one and which. The README
+// has the reasons.
 //
-// Making it: within some call that is collective over the communicator, members find out whether
-// there is to be one at all, and rank 0 has it asked for. It also hands out the tags of the tree's
-// messages, which meet nobody else's (tag_pool.h). Within a later one it tells the others by a
-// native broadcast what came of it, or that there is no answer yet:
+// Making one: within some call that is collective over the communicator, members find out whether
+// there is to be one at all, and rank 0 has it asked for. Within a later one it tells the others by
+// native broadcasts what came of it, or that there is no answer yet:
 //
 //     collective   0 1 2 ...      a                         2a              4a
 //     native       native    [are there hosts?        [an answer?     [an answer?
 //                             rank 0 asks, nobody      not yet]        the tree] ... along it ...
 //                             waits]
-//
-// So a communicator that is used a few times only costs no question, and one that lives waits for
-// none. A tree that some member has no memory for is given back at once: members say so to each
-// other (tree_memory.h) before the first message goes along it.
 //
 // Following it: only the tree's root watches what becomes of it. When the tree was planned anew or
 // is gone, the root says so along the tree with the next collective whose message goes from the
@@ -56,31 +51,37 @@ struct CommunicatorTree {
   uint64_t id = 0;                         // 0: there is no tree
   uint32_t revision = 0;
   TreeShape shape;
-  TreeMemory memory;
-  std::vector<int32_t> message;  // room for what is told of a tree
+  TreeBuffers pieces;  // one for each message of a reduction that is on its way here
+  TreeBuffers packed;  // one: a broadcast whose type is more than plain bytes
+  // What the members are told of a tree, in two broadcasts: the second one if there is a tree.
+  struct Told {
+    uint64_t id = 0;  // 0: none
+    uint32_t revision = 0;
+    int32_t wasted_ms = 0;
+    int32_t tags = -1;
+    bool is_kept = false, is_pending = false;
+  } told;
+  std::vector<int32_t> parents;  // of each rank; there is room before anybody is told
   bool is_change_told = false;
   int untold = 0;  // collectives since the root could last say something
 
   bool IsRoot() const { return shape.parent < 0; }
+  bool IsMember(int rank) const { return rank >= 0 && rank < tags.members.size(); }
   // The root's: whether there is something to say.
   bool IsChanged() const;
 
   std::shared_ptr<const TreeNews> news;  // of the root only
 };
 
-// The trees of a communicator, kept as its attribute: one for short messages and one for long ones,
-// because no tree suits both:
+// A communicator has a tree for short messages and one for long ones, because no tree suits both:
 //
 //     bytes   0 ........ kLong ............ kLongEnough ............
 //     tree    wide, low  none: natively     narrow, pipelined     64 hosts, 8 MiB along a star: 25
 //                                                                 times longer
 //
-// Each is asked for after so many collectives of its length (COPPICE_TREES_AFTER), or the short one
-// at the communicator's creation. Bytes of a collective are the same on all members, so that they
-// agree which tree it is and count alike.
-//
-// In between the MPI library's own are sooner through. COPPICE_TREES_MAX_BYTES says otherwise: then
-// messages of all lengths up to that one go along trees, and no longer ones.
+// Bytes of a collective are the same on all members, so that they agree which tree it is and count
+// alike. With COPPICE_TREES_MAX_BYTES messages of all lengths up to that one go along trees, and no
+// longer ones.
 
 // From coppice-plan tree over 64 hosts with the preset costs, Allreduce: a star, the best for a
 // Barrier (0 bytes), takes at most 3 times as long as the best tree below kLong, and 20 times at 1

@@ -1,7 +1,6 @@
 #include "agents/mpi/tree/elements.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <initializer_list>
@@ -15,43 +14,30 @@ namespace {
 // No more segments than requests can be had for.
 constexpr MPI_Count kMaxSegments = 512;
 
-// Of a predefined type, of those of MPI_Type_create_f90_* too: nobody may free them, and Open MPI
-// ends a program that does.
-bool IsPredefinedCombiner(int combiner) {
-  return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
-         combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
-}
-
-bool IsNamed(MPI_Datatype type) {
-  int integers = 0, addresses = 0, types = 0, combiner = 0;
-  return PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
-         IsPredefinedCombiner(combiner);
-}
-
 // Predefined types, and any number of such beside each other.
 bool IsInOrder(MPI_Datatype type) {
-  int integers = 0, addresses = 0, types = 0, combiner = 0;
+  if (IsPredefined(type)) return true;
+  int integers = 0, addresses = 0, types = 0, combiner = 0, count = 0;
   if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) {
     return false;
   }
-  if (IsPredefinedCombiner(combiner)) return true;
   const bool is_contiguous = combiner == MPI_COMBINER_CONTIGUOUS && integers == 1;
-  if ((combiner != MPI_COMBINER_DUP && !is_contiguous) || types != 1 || addresses != 0) {
-    return false;
-  }
-  int count = 0;
   MPI_Aint nowhere = 0;
   MPI_Datatype inner = MPI_DATATYPE_NULL;
-  if (PMPI_Type_get_contents(type, integers, 0, 1, &count, &nowhere, &inner) != MPI_SUCCESS) {
+  if ((combiner != MPI_COMBINER_DUP && !is_contiguous) || types != 1 || addresses != 0 ||
+      PMPI_Type_get_contents(type, integers, 0, 1, &count, &nowhere, &inner) != MPI_SUCCESS) {
     return false;
   }
   const bool is_in_order = IsInOrder(inner);
-  if (PMPI_Type_get_envelope(inner, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
-      !IsPredefinedCombiner(combiner)) {
-    PMPI_Type_free(&inner);
-  }
+  if (!IsPredefined(inner)) PMPI_Type_free(&inner);
   return is_in_order;
 }
+
+MPI_Aint LastOf(const TypeLayout& layout, int count) {
+  return static_cast<MPI_Aint>(std::max(count, 1) - 1) * layout.extent;
+}
+
+constexpr uintptr_t kAlignment = alignof(std::max_align_t);
 
 }  // namespace
 
@@ -64,20 +50,10 @@ bool LayoutOf(MPI_Datatype type, TypeLayout* layout) {
       PMPI_Type_get_true_extent(type, &layout->true_lb, &layout->true_extent) != MPI_SUCCESS) {
     return false;
   }
-  layout->is_named = IsNamed(type);
+  layout->is_named = IsPredefined(type);
   layout->is_in_order = layout->is_named || IsInOrder(type);
   return layout->size >= 0;
 }
-
-namespace {
-
-MPI_Aint LastOf(const TypeLayout& layout, int count) {
-  return static_cast<MPI_Aint>(std::max(count, 1) - 1) * layout.extent;
-}
-
-constexpr uintptr_t kAlignment = alignof(std::max_align_t);
-
-}  // namespace
 
 size_t RoomFor(const TypeLayout& layout, int count) {
   const MPI_Aint span = layout.true_extent + std::abs(LastOf(layout, count));

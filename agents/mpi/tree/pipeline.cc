@@ -25,11 +25,11 @@ size_t Pipeline::PieceBytes(const TreeTags& tags, const TypeLayout& layout, int 
   return RoomFor(layout, Segments(count, layout.size, tags.segment_bytes).longest());
 }
 
-Pipeline::Pipeline(const TreeTags& tags, const TreeShape& shape, const TreeMemory& memory,
+Pipeline::Pipeline(const TreeTags& tags, const TreeShape& shape, const TreeBuffers& pieces,
                    const Flow& flow)
     : tags_(tags),
       shape_(shape),
-      memory_(memory),
+      pieces_(pieces),
       flow_(flow),
       segments_(flow.count, flow.layout.size, tags.segment_bytes),
       word_(flow.word) {}
@@ -47,9 +47,7 @@ void Pipeline::Begin() {
   up_receives_.assign(shape_.chain_from_end.size(), MPI_REQUEST_NULL);
   arrivals_.resize(shape_.chain_from_end.size());
   size_t piece = 0;
-  const auto next = [&] {
-    return OriginIn(memory_.piece(piece++), flow_.layout, segments_.longest());
-  };
+  const auto next = [&] { return OriginIn(pieces_[piece++], flow_.layout, segments_.longest()); };
   for (void*& slot : slots_) slot = next();
   for (void*& arrival : arrivals_) arrival = next();
 }

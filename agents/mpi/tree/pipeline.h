@@ -54,8 +54,8 @@ class Pipeline final {
   static size_t Pieces(const TreeShape& shape);
   static size_t PieceBytes(const TreeTags& tags, const TypeLayout& layout, int count);
 
-  // All must outlive it; `memory` has what it needs.
-  Pipeline(const TreeTags& tags, const TreeShape& shape, const TreeMemory& memory,
+  // All must outlive it; `pieces` are as many and as long as it needs.
+  Pipeline(const TreeTags& tags, const TreeShape& shape, const TreeBuffers& pieces,
            const Flow& flow);
 
   // Ends when this rank's part is done and its buffers are its own again. An error of MPI's, after
@@ -111,7 +111,7 @@ class Pipeline final {
 
   const TreeTags& tags_;
   const TreeShape& shape_;
-  const TreeMemory& memory_;
+  const TreeBuffers& pieces_;
   const Flow& flow_;
   const Segments segments_;
   int error_ = MPI_SUCCESS;

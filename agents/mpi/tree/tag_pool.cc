@@ -1,16 +1,13 @@
 #include "agents/mpi/tree/tag_pool.h"
 
-#include <mpi.h>
-
 #include <algorithm>
-#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include "agents/mpi/core/session.h"
+#include "agents/mpi/tree/tree_memory.h"
 
 namespace coppice::mpi {
 namespace {
@@ -146,11 +143,10 @@ void TakeBack(size_t looks) {
 bool OpenTagPool() {
   pool = FirstOwnCommunicator();
   share = Share();
-  // What the least of them can do, all do.
-  int least[] = {pool != MPI_COMM_NULL && share > 0 ? 1 : 0, SegmentBytesHere()};
-  PMPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  segment_bytes = least[1];
-  if (least[0] != 0) return true;
+  segment_bytes = SegmentBytesHere();  // what the least of them can do, all do
+  if (AllSay(MPI_COMM_WORLD, pool != MPI_COMM_NULL && share > 0, nullptr, &segment_bytes)) {
+    return true;
+  }
   // Those who have one cannot free it together with those who have none.
   pool = MPI_COMM_NULL;
   return false;

@@ -1,6 +1,5 @@
-// Where the messages of all trees of a program go: one communicator of the world's processes, for
-// whatever number of trees, because MPICH has context ids for some 2,000 communicators only and the
-// program may want all of them. Each tree has tags of its own on it.
+// Where the messages of all trees of a program go: one communicator of the world's processes, on
+// which each tree has tags of its own (README.md says why).
 //
 // Tags: rank 0 of a communicator, its leader, hands them out of the share that is its own, so that
 // two trees at once never have the same ones, without a message. A member says to the leader when

@@ -10,19 +10,12 @@
 #include "agents/mpi/tree/communicator_trees.h"
 #include "agents/mpi/tree/elements.h"
 #include "agents/mpi/tree/pipeline.h"
-#include "agents/mpi/tree/tree_counts.h"
 #include "agents/mpi/tree/tree_memory.h"
 
 namespace coppice::mpi {
 namespace {
 
 std::atomic<uint64_t> counted[kTreeCounts];
-
-}  // namespace
-
-void CountTree(TreeCount what) { counted[what].fetch_add(1, std::memory_order_relaxed); }
-
-namespace {
 
 // True if the word of the tree's root reaches all ranks.
 enum class Reach { kAll, kSome };
@@ -36,7 +29,7 @@ bool Native() {
 bool Run(MPI_Comm comm, CommunicatorTree* tree, Reach reach, Flow* flow, TreeCount what,
          int* error) {
   flow->word = reach == Reach::kAll && tree->IsRoot() && tree->IsChanged();
-  Pipeline pipeline(tree->tags, tree->shape, tree->memory, *flow);
+  Pipeline pipeline(tree->tags, tree->shape, tree->pieces, *flow);
   {
     const RequestErrors returned(Session::Get().has_threads());
     *error = pipeline.Run();
@@ -48,7 +41,10 @@ bool Run(MPI_Comm comm, CommunicatorTree* tree, Reach reach, Flow* flow, TreeCou
     ++tree->untold;
   }
   CountTree(what);
-  if (pipeline.is_memory_lost()) tree->memory.Leak();
+  if (pipeline.is_memory_lost()) {
+    tree->pieces.Leak();
+    tree->packed.Leak();
+  }
   if (*error != MPI_SUCCESS) {
     tree->tags.is_spoilt = true;
     PMPI_Comm_call_errhandler(comm, *error);
@@ -59,12 +55,6 @@ bool Run(MPI_Comm comm, CommunicatorTree* tree, Reach reach, Flow* flow, TreeCou
 void GoDown(const TreeShape& shape, Flow* flow) {
   flow->down_from = shape.parent;
   flow->down_to = shape.children;
-}
-
-bool IsMember(int rank, MPI_Comm comm) {
-  int size = 0;
-  PMPI_Comm_size(comm, &size);
-  return rank >= 0 && rank < size;
 }
 
 // From the root of the call to the tree's root, unless they are one, and down from both: the call's
@@ -83,56 +73,24 @@ void BcastWays(const TreeShape& shape, int root, Flow* flow) {
 // would be in memory twice.
 constexpr MPI_Count kMaxPacked = MPI_Count{4} << 20U;
 
-// The bytes of a broadcast in the order in which they are sent. Ranks may name the same data by
-// different types and counts: segments of bytes are all that they have in common.
-class BcastBytes final {
- public:
-  BcastBytes(void* buffer, int count, const TypeLayout& layout, const CommunicatorTree& tree)
-      : buffer_(buffer),
-        count_(count),
-        layout_(layout),
-        packed_(tree.memory.packed()),
-        rank_(tree.shape.rank),
-        tags_(tree.tags) {}
-
-  int size() const { return static_cast<int>(count_ * layout_.size); }
-  void* data() const { return layout_.IsPlainBytes() ? buffer_ : packed_; }
-
-  int Pack(bool is_sender) {
-    if (layout_.IsPlainBytes() || !is_sender) return MPI_SUCCESS;
-    int position = 0;
-    if (buffer_ != MPI_BOTTOM) {
-      return PMPI_Pack(buffer_, count_, layout_.type, data(), size(), &position, tags_.comm);
-    }
-    return SendToItself(buffer_, count_, layout_.type, data(), size(), MPI_PACKED);
+// Packs what is broadcast, or unpacks it. Ranks may name the same data by different types and
+// counts: segments of bytes are all that they have in common. By a message to itself instead of
+// MPI_Pack and MPI_Unpack where MPICH refuses these, for a buffer at MPI_BOTTOM.
+int Repack(bool packs, void* buffer, int count, MPI_Datatype type, void* packed, int bytes,
+           const CommunicatorTree& tree) {
+  const MPI_Comm comm = tree.tags.comm;
+  const int own = tree.tags.members.World(tree.shape.rank);
+  const int tag = tree.tags.first_tag + kCopyTag;
+  int position = 0;
+  if (buffer != MPI_BOTTOM) {
+    return packs ? PMPI_Pack(buffer, count, type, packed, bytes, &position, comm)
+                 : PMPI_Unpack(packed, bytes, &position, buffer, count, type, comm);
   }
-
-  int Unpack(bool is_sender) {
-    if (layout_.IsPlainBytes() || is_sender) return MPI_SUCCESS;
-    int position = 0;
-    if (buffer_ != MPI_BOTTOM) {
-      return PMPI_Unpack(data(), size(), &position, buffer_, count_, layout_.type, tags_.comm);
-    }
-    return SendToItself(data(), size(), MPI_PACKED, buffer_, count_, layout_.type);
-  }
-
- private:
-  // Instead of MPI_Pack and MPI_Unpack, which MPICH refuses for a buffer at MPI_BOTTOM.
-  int SendToItself(const void* from, int from_count, MPI_Datatype from_type, void* to, int to_count,
-                   MPI_Datatype to_type) const {
-    const int own = tags_.members.World(rank_);
-    const int tag = tags_.first_tag + kCopyTag;
-    return PMPI_Sendrecv(from, from_count, from_type, own, tag, to, to_count, to_type, own, tag,
-                         tags_.comm, MPI_STATUS_IGNORE);
-  }
-
-  void* buffer_;
-  int count_;
-  const TypeLayout& layout_;
-  void* packed_;
-  int rank_;
-  const TreeTags& tags_;
-};
+  return packs ? PMPI_Sendrecv(buffer, count, type, own, tag, packed, bytes, MPI_PACKED, own, tag,
+                               comm, MPI_STATUS_IGNORE)
+               : PMPI_Sendrecv(packed, bytes, MPI_PACKED, own, tag, buffer, count, type, own, tag,
+                               comm, MPI_STATUS_IGNORE);
+}
 
 // What Reduce and Allreduce have in common; null if the native one has to do it. `may` says whether
 // the buffers are ones, of elements that are laid out so.
@@ -151,7 +109,7 @@ CommunicatorTree* TreeForReduction(coppice_operation operation, int count, MPI_D
   if (tree == nullptr) return nullptr;
   if (reduction == Reduction::kRankOrder && !tree->shape.is_ordered) return nullptr;
   const size_t piece_bytes = Pipeline::PieceBytes(tree->tags, flow->layout, count);
-  if (!tree->memory.ReservePieces(comm, piece_bytes)) return nullptr;
+  if (!tree->pieces.Reserve(comm, piece_bytes)) return nullptr;
   flow->count = count;
   flow->goes_up = true;
   flow->op = op;
@@ -169,21 +127,16 @@ constexpr int kMaxTogether = 1;
 constexpr int kMaxTogether = 0;
 #endif
 
-bool HasRank(MPI_Comm comm, int rank) {
-  int own = 0;
-  return PMPI_Comm_rank(comm, &own) == MPI_SUCCESS && own == rank;
-}
-
-// Whether it takes `count` elements there for a broadcast.
-bool MayBroadcast(const void* buffer, int count, const TypeLayout& layout) {
-  return buffer != MPI_IN_PLACE && IsBuffer(buffer, count, layout);
+// Whether it takes `count` elements there, where there is a result.
+bool AreBuffers(const void* send, const void* receive, int count, const TypeLayout& layout) {
+  return receive != MPI_IN_PLACE && (send == MPI_IN_PLACE || IsBuffer(send, count, layout)) &&
+         IsBuffer(receive, count, layout);
 }
 
 // Whether it takes them for a reduction to all.
 bool MayAllreduce(const void* send, const void* receive, int count, const TypeLayout& layout) {
-  if (send == receive && send != MPI_BOTTOM && count > kMaxTogether) return false;
-  return receive != MPI_IN_PLACE && (send == MPI_IN_PLACE || IsBuffer(send, count, layout)) &&
-         IsBuffer(receive, count, layout);
+  return !(send == receive && send != MPI_BOTTOM && count > kMaxTogether) &&
+         AreBuffers(send, receive, count, layout);
 }
 
 // The same to one rank. `receive` means something there only, and MPI_IN_PLACE is allowed there
@@ -195,10 +148,8 @@ bool MayReduce(const void* send, const void* receive, int count, const TypeLayou
   const bool is_usual = layout.is_named && send != receive && send != MPI_IN_PLACE &&
                         receive != MPI_IN_PLACE && send != nullptr && receive != nullptr;
   if (is_usual) return true;
-  if (!HasRank(comm, root)) return send != MPI_IN_PLACE && IsBuffer(send, count, layout);
-  if (send == receive && send != MPI_BOTTOM) return false;
-  return receive != MPI_IN_PLACE && (send == MPI_IN_PLACE || IsBuffer(send, count, layout)) &&
-         IsBuffer(receive, count, layout);
+  if (RankIn(comm) != root) return send != MPI_IN_PLACE && IsBuffer(send, count, layout);
+  return !(send == receive && send != MPI_BOTTOM) && AreBuffers(send, receive, count, layout);
 }
 
 void SayCounts() {
@@ -221,6 +172,8 @@ void SayCounts() {
 
 }  // namespace
 
+void CountTree(TreeCount what) { counted[what].fetch_add(1, std::memory_order_relaxed); }
+
 bool TreeBarrier(MPI_Comm comm, int* error) {
   CommunicatorTree* const tree = TreeOf(comm, COPPICE_OPERATION_BARRIER, 0);
   if (tree == nullptr) return Native();
@@ -242,36 +195,35 @@ bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm co
   if (count < 0 || !LayoutOf(type, &layout)) return Native();
   const MPI_Count bytes = count * layout.size;
   if (bytes == 0 || bytes > INT_MAX) return Native();
-  if (!MayBroadcast(buffer, count, layout)) {
+  if (buffer == MPI_IN_PLACE || !IsBuffer(buffer, count, layout)) {
     SpoilTreesOf(comm);
     return Native();
   }
   CommunicatorTree* const tree =
       TreeOf(comm, COPPICE_OPERATION_BCAST, static_cast<uint64_t>(bytes));
-  if (tree == nullptr || !IsMember(root, comm)) return Native();
+  if (tree == nullptr || !tree->IsMember(root)) return Native();
   // What members ask each other depends on the bytes alone, which are the same at all of them.
-  const bool has_room = bytes > kMaxPacked
-                            ? AllSay(comm, layout.IsPlainBytes())
-                            : tree->memory.ReservePacked(comm, static_cast<size_t>(bytes));
+  const bool has_room = bytes > kMaxPacked ? AllSay(comm, layout.IsPlainBytes())
+                                           : tree->packed.Reserve(comm, static_cast<size_t>(bytes));
   if (!has_room) return Native();
-  const bool is_sender = tree->shape.rank == root;
-  BcastBytes data(buffer, count, layout, *tree);
-  const int packed = data.Pack(is_sender);
+  const bool is_sender = tree->shape.rank == root, is_plain = layout.IsPlainBytes();
   Flow flow;
   LayoutOf(MPI_BYTE, &flow.layout);
-  flow.count = data.size();
+  flow.count = static_cast<int>(bytes);
   flow.has_result = true;
-  flow.result = data.data();
+  flow.result = is_plain ? buffer : tree->packed[0];
   BcastWays(tree->shape, root, &flow);
+  const auto repack = [&] {
+    return is_plain ? MPI_SUCCESS
+                    : Repack(is_sender, buffer, count, type, flow.result, flow.count, *tree);
+  };
   const Reach reach = tree->shape.root == root ? Reach::kAll : Reach::kSome;
-  if (packed != MPI_SUCCESS) {
-    *error = packed;
-    PMPI_Comm_call_errhandler(comm, packed);
-    return true;
+  *error = is_sender ? repack() : MPI_SUCCESS;
+  if (*error == MPI_SUCCESS) {
+    Run(comm, tree, reach, &flow, kCountBcast, error);
+    if (*error != MPI_SUCCESS) return true;  // which is told already
+    if (!is_sender) *error = repack();
   }
-  Run(comm, tree, reach, &flow, kCountBcast, error);
-  if (*error != MPI_SUCCESS) return true;
-  *error = data.Unpack(is_sender);
   if (*error != MPI_SUCCESS) PMPI_Comm_call_errhandler(comm, *error);
   return true;
 }
@@ -284,7 +236,7 @@ bool TreeReduce(const void* send, void* receive, int count, MPI_Datatype type, M
   };
   CommunicatorTree* const tree =
       TreeForReduction(COPPICE_OPERATION_REDUCE, count, type, op, comm, may, &flow);
-  if (tree == nullptr || !IsMember(root, comm)) return Native();
+  if (tree == nullptr || !tree->IsMember(root)) return Native();
   const TreeShape& shape = tree->shape;
   flow.input = send == MPI_IN_PLACE ? receive : send;
   flow.has_result = shape.rank == root;

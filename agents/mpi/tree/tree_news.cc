@@ -1,6 +1,5 @@
 #include "agents/mpi/tree/tree_news.h"
 
-#include <algorithm>
 #include <cstddef>
 
 namespace coppice::mpi {
@@ -47,18 +46,17 @@ bool TreeFollower::IsWatching(coppice_client* client, uint64_t job, coppice_stat
     is_watching_ = true;  // before news can say that it is over
   }
   if (client == nullptr) return false;
-  *asked = coppice_watch_trees(client, job, &Heard, this);
+  const auto heard = [](void* follower, coppice_change change, uint64_t tree, uint32_t revision,
+                        const char*) {
+    static_cast<TreeFollower*>(follower)->Note(change, tree, revision);
+  };
+  *asked = coppice_watch_trees(client, job, heard, this);
   return *asked == COPPICE_OK;
 }
 
 void TreeFollower::Unfollow(uint64_t tree) {
   const std::lock_guard<std::mutex> lock(mutex_);
   news_.erase(tree);
-}
-
-void TreeFollower::Heard(void* follower, coppice_change change, uint64_t tree, uint32_t revision,
-                         const char*) {
-  static_cast<TreeFollower*>(follower)->Note(change, tree, revision);
 }
 
 void TreeFollower::Note(coppice_change change, uint64_t tree, uint32_t revision) {

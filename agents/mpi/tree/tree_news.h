@@ -36,8 +36,6 @@ class TreeFollower final {
 
   TreeFollower() = default;
 
-  static void Heard(void* follower, coppice_change change, uint64_t tree, uint32_t revision,
-                    const char* reason);
   void Note(coppice_change change, uint64_t tree, uint32_t revision);
   NewsPointer& Entry(uint64_t tree);  // mutex_ is held
   void Prune();                       // mutex_ is held

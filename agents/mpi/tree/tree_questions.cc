@@ -4,29 +4,31 @@
 
 #include <condition_variable>
 #include <deque>
-#include <exception>
-#include <mutex>
 #include <thread>
-#include <utility>
 
-#include "agents/mpi/core/session.h"
-#include "agents/mpi/tree/tree_counts.h"
+#include "agents/mpi/tree/collective_table.h"
 #include "agents/mpi/tree/tree_shape.h"
 
 namespace coppice::mpi {
 namespace {
 
-std::mutex unused_mutex;  // nobody is called under it
-std::vector<uint64_t> unused;
+// What waits for the thread that asks meanwhile. The process's own, which is never destroyed.
+struct Waiting {
+  std::mutex mutex;  // of all; nobody is called under it
+  std::condition_variable wakes;
+  std::thread thread;
+  std::deque<std::shared_ptr<TreeQuestion>> questions;
+  std::vector<uint64_t> unused;  // trees that are to be given back, by the thread or another
+  bool is_giving_back = false, is_stopping = false;
+};
 
-template <class Question>
-Session::Answer Ask(Waits waits, const Question& question) {
-  Session& session = Session::Get();
-  return waits == Waits::kProgram ? session.Ask(question) : session.AskMeanwhile(question);
+Waiting& TheWaiting() {
+  static auto* const waiting = new Waiting;
+  return *waiting;
 }
 
 // Reads and frees it. None if it is no type I tree over `ranks` ranks.
-GrantedTree Take(coppice_tree* tree, size_t ranks) {
+GrantedTree ReadTree(coppice_tree* tree, size_t ranks) {
   GrantedTree granted;
   granted.revision = coppice_tree_revision(tree);
   const int32_t* const parents = coppice_tree_parents(tree);
@@ -40,37 +42,41 @@ GrantedTree Take(coppice_tree* tree, size_t ranks) {
   return granted;
 }
 
-// A type I tree for the communicator of these ranks of the world. None: *why_not says why.
-GrantedTree AskForTree(const std::vector<int>& world_ranks, coppice_operation operation,
-                       uint64_t bytes, Waits waits, std::string* why_not) {
-  CountTree(kCountAsked);
-  const std::vector<uint32_t> ranks(world_ranks.begin(), world_ranks.end());
-  coppice_tree_request request = {};
-  request.size = sizeof(request);
-  request.job = Session::Get().Job();
-  request.ranks = ranks.data();
-  request.rank_count = static_cast<uint32_t>(ranks.size());
-  request.operation = operation;
-  request.bytes = bytes;
-  request.type = COPPICE_TREE_TYPE_I;
-  coppice_tree* tree = nullptr;
-  const Session::Answer answer = Ask(
-      waits, [&](coppice_client* client) { return coppice_tree_create(client, &request, &tree); });
-  if (answer.status != COPPICE_OK) {
-    *why_not = answer.why_not;
-    GrantedTree no_tree;
-    no_tree.wasted_ms = answer.wasted_ms;
-    return no_tree;
+void AnswerUntilStopped() {
+  Waiting& waiting = TheWaiting();
+  std::unique_lock<std::mutex> lock(waiting.mutex);
+  for (;;) {
+    waiting.wakes.wait(lock, [&] {
+      return waiting.is_stopping || waiting.is_giving_back || !waiting.questions.empty();
+    });
+    if (waiting.is_stopping) return;
+    if (waiting.questions.empty()) {
+      waiting.is_giving_back = false;
+      lock.unlock();
+      GiveBackAll(Waits::kMeanwhile);
+    } else {
+      const std::shared_ptr<TreeQuestion> question = std::move(waiting.questions.front());
+      waiting.questions.pop_front();
+      lock.unlock();
+      question->Ask(Waits::kMeanwhile);
+    }
+    lock.lock();
   }
-  const uint64_t id = coppice_tree_id(tree);
-  GrantedTree granted = Take(tree, ranks.size());
-  if (granted.id == 0) {
-    *why_not = "tree " + std::to_string(id) + " is none over the communicator's ranks";
-    GiveBack(id);
-  } else {
-    CountTree(kCountGranted);
-  }
-  return granted;
+}
+
+// Its mutex is held. Signals are the program's threads' business.
+bool HasThread(Waiting& waiting) {
+  if (waiting.is_stopping) return false;
+  if (waiting.thread.joinable()) return true;
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  HasMemoryFor([&] {  // or the system has no thread to give
+    waiting.thread = std::thread(AnswerUntilStopped);
+    return true;
+  });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return waiting.thread.joinable();
 }
 
 }  // namespace
@@ -80,116 +86,62 @@ GrantedTree AskAgain(uint64_t id, size_t ranks) {
   const Session::Answer answer = Session::Get().Ask(
       [&](coppice_client* client) { return coppice_tree_get(client, id, &tree); });
   GrantedTree granted;
-  if (answer.status == COPPICE_OK) granted = Take(tree, ranks);
+  if (answer.status == COPPICE_OK) granted = ReadTree(tree, ranks);
   granted.wasted_ms = answer.wasted_ms;
   return granted;
 }
 
 void GiveBack(uint64_t id) {
-  const std::lock_guard<std::mutex> lock(unused_mutex);
-  try {
-    unused.push_back(id);
-  } catch (const std::exception&) {  // no memory: it is given back with the job
-  }
+  Waiting& waiting = TheWaiting();
+  const std::lock_guard<std::mutex> lock(waiting.mutex);
+  HasMemoryFor([&] {  // or it is given back with the job
+    waiting.unused.push_back(id);
+    return true;
+  });
 }
 
 void GiveBackAll(Waits waits) {
   std::vector<uint64_t> now;
   {
-    const std::lock_guard<std::mutex> lock(unused_mutex);
-    now.swap(unused);
+    const std::lock_guard<std::mutex> lock(TheWaiting().mutex);
+    now.swap(TheWaiting().unused);
   }
   for (const uint64_t id : now) {
-    const Session::Answer answer =
-        Ask(waits, [&](coppice_client* client) { return coppice_tree_release(client, id); });
-    const bool is_answered =
-        answer.status != COPPICE_UNAVAILABLE && answer.status != COPPICE_DEADLINE_EXCEEDED;
-    if (!is_answered) GiveBack(id);
+    const auto release = [&](coppice_client* client) { return coppice_tree_release(client, id); };
+    if (!Session::Get().Ask(release, {}, waits).IsThere()) GiveBack(id);
   }
 }
 
-namespace {
-
-class Questions final {
- public:
-  // The process's own, which is never destroyed.
-  static Questions& Get() {
-    static auto* const questions = new Questions;
-    return *questions;
+GrantedTree TreeQuestion::AskForTree(Waits waits, std::string* why_not) const {
+  CountTree(kCountAsked);
+  coppice_tree_request request = {};
+  request.size = sizeof(request);
+  request.job = Session::Get().Job();
+  request.ranks = world_ranks_.data();
+  request.rank_count = static_cast<uint32_t>(world_ranks_.size());
+  request.operation = operation_;
+  request.bytes = bytes_;
+  request.type = COPPICE_TREE_TYPE_I;
+  coppice_tree* tree = nullptr;
+  Session::Answer answer = Session::Get().Ask(
+      [&](coppice_client* client) { return coppice_tree_create(client, &request, &tree); }, {},
+      waits);
+  GrantedTree granted;
+  if (answer.status != COPPICE_OK) {
+    *why_not = std::move(answer.why_not);
+    granted.wasted_ms = answer.wasted_ms;
+    return granted;
   }
-
-  bool Add(std::shared_ptr<TreeQuestion> question) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!HasThread()) return false;
-    questions_.push_back(std::move(question));
-    wakes_.notify_one();
-    return true;
+  const uint64_t id = coppice_tree_id(tree);
+  granted = ReadTree(tree, world_ranks_.size());
+  if (granted.id == 0) {
+    *why_not = "tree " + std::to_string(id) + " is none over the communicator's ranks";
+    GiveBack(id);
+  } else {
+    CountTree(kCountGranted);
   }
-
-  void GiveBack() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!HasThread()) return;
-    is_giving_back_ = true;
-    wakes_.notify_one();
-  }
-
-  void Stop() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      is_stopping_ = true;
-      questions_.clear();
-      wakes_.notify_one();
-    }
-    if (thread_.joinable()) thread_.join();
-  }
-
- private:
-  // mutex_ is held. Signals are the program's threads' business.
-  bool HasThread() {
-    if (is_stopping_) return false;
-    if (thread_.joinable()) return true;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      thread_ = std::thread([this] { Run(); });
-    } catch (const std::exception&) {  // the system has none to give
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread_.joinable();
-  }
-
-  void Run() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
-      wakes_.wait(lock, [this] { return is_stopping_ || is_giving_back_ || !questions_.empty(); });
-      if (is_stopping_) return;
-      if (questions_.empty()) {
-        is_giving_back_ = false;
-        lock.unlock();
-        GiveBackAll(Waits::kMeanwhile);
-      } else {
-        const std::shared_ptr<TreeQuestion> question = std::move(questions_.front());
-        questions_.pop_front();
-        lock.unlock();
-        question->Ask(Waits::kMeanwhile);
-      }
-      lock.lock();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable wakes_;
-  std::thread thread_;
-  std::deque<std::shared_ptr<TreeQuestion>> questions_;
-  bool is_giving_back_ = false, is_stopping_ = false;
-};
-
-}  // namespace
-
-TreeQuestion::TreeQuestion(std::vector<int> world_ranks, coppice_operation operation,
-                           uint64_t bytes)
-    : world_ranks_(std::move(world_ranks)), operation_(operation), bytes_(bytes) {}
+  return granted;
+}
 
 void TreeQuestion::Ask(Waits waits) {
   {
@@ -198,10 +150,10 @@ void TreeQuestion::Ask(Waits waits) {
   }
   GrantedTree granted;
   std::string why_not = "there is no memory for it";
-  try {
-    granted = AskForTree(world_ranks_, operation_, bytes_, waits, &why_not);
-  } catch (const std::exception&) {
-  }
+  HasMemoryFor([&] {
+    granted = AskForTree(waits, &why_not);
+    return true;
+  });
   const std::lock_guard<std::mutex> lock(mutex_);
   is_answered_ = true;
   if (is_dropped_ && granted.id != 0) {
@@ -234,17 +186,31 @@ void TreeQuestion::Drop() {
 }
 
 bool AskMeanwhile(std::shared_ptr<TreeQuestion> question) {
-  return Questions::Get().Add(std::move(question));
+  Waiting& waiting = TheWaiting();
+  const std::lock_guard<std::mutex> lock(waiting.mutex);
+  if (!HasThread(waiting)) return false;
+  waiting.questions.push_back(std::move(question));
+  waiting.wakes.notify_one();
+  return true;
 }
 
 void TellWhatIsGivenBack() {
-  {
-    const std::lock_guard<std::mutex> lock(unused_mutex);
-    if (unused.empty()) return;
-  }
-  Questions::Get().GiveBack();
+  Waiting& waiting = TheWaiting();
+  const std::lock_guard<std::mutex> lock(waiting.mutex);
+  if (waiting.unused.empty() || !HasThread(waiting)) return;
+  waiting.is_giving_back = true;
+  waiting.wakes.notify_one();
 }
 
-void StopAskingMeanwhile() { Questions::Get().Stop(); }
+void StopAskingMeanwhile() {
+  Waiting& waiting = TheWaiting();
+  {
+    const std::lock_guard<std::mutex> lock(waiting.mutex);
+    waiting.is_stopping = true;
+    waiting.questions.clear();
+    waiting.wakes.notify_one();
+  }
+  if (waiting.thread.joinable()) waiting.thread.join();
+}
 
 }  // namespace coppice::mpi

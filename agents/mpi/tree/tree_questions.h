@@ -7,8 +7,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "agents/mpi/core/session.h"
 #include "client/library/coppice.h"
 
 namespace coppice::mpi {
@@ -20,9 +22,6 @@ struct GrantedTree {
   int wasted_ms = 0;             // that were waited for no answer
 };
 
-// Whether the program waits for an answer: only then it costs its patience.
-enum class Waits { kProgram, kMeanwhile };
-
 // The tree as it is now; none if it is gone or nobody can say. The program waits.
 GrantedTree AskAgain(uint64_t id, size_t ranks);
 
@@ -30,19 +29,16 @@ GrantedTree AskAgain(uint64_t id, size_t ranks);
 void GiveBack(uint64_t id);
 void GiveBackAll(Waits waits);
 
-// Questions that the program does not wait for: one thread of this process asks the agent for trees
-// and gives trees back, while the program goes on with the MPI library's own collectives.
+// A type I tree is asked for, for the communicator of these ranks of the world.
 //
-//   BeginQuestion --> [the thread asks] --> Answered --> TakeAnswer
-//         \--- DropQuestion, at any time: it is not asked, or what was granted is given back
-//
-// The thread is there from the first question on. It never calls MPI, and gets no signals.
-
+//   Ask, or AskMeanwhile --> IsAnswered --> Take
+//         \--- Drop, at any time: it is not asked, or what was granted is given back
 class TreeQuestion final {
  public:
-  TreeQuestion(std::vector<int> world_ranks, coppice_operation operation, uint64_t bytes);
+  TreeQuestion(std::vector<uint32_t> world_ranks, coppice_operation operation, uint64_t bytes)
+      : world_ranks_(std::move(world_ranks)), operation_(operation), bytes_(bytes) {}
 
-  // Asks, once, in the caller's own time (kWaiting) or meanwhile.
+  // Asks, once.
   void Ask(Waits waits);
   // False: it was not asked yet, or there is no answer yet.
   bool IsAnswered() const;
@@ -52,7 +48,10 @@ class TreeQuestion final {
   void Drop();
 
  private:
-  const std::vector<int> world_ranks_;
+  // None: *why_not says why.
+  GrantedTree AskForTree(Waits waits, std::string* why_not) const;
+
+  const std::vector<uint32_t> world_ranks_;
   const coppice_operation operation_;
   const uint64_t bytes_;
 
@@ -62,7 +61,9 @@ class TreeQuestion final {
   std::string why_not_;
 };
 
-// False: there is no thread to ask it.
+// While the program goes on with the MPI library's own collectives, one thread of this process asks
+// the agent for trees and gives trees back. It is there from the first question on, never calls
+// MPI, and gets no signals. False: there is no thread to ask it.
 bool AskMeanwhile(std::shared_ptr<TreeQuestion> question);
 
 // What was given back is told to the agent soon.

@@ -18,7 +18,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agents/node/perftest/perftest_report.h"
+#include "agents/node/perftest/perftest.h"
 
 namespace coppice {
 namespace {
@@ -36,50 +36,34 @@ struct Pipe {
   }
 };
 
-// Frees what posix_spawn(3) is told.
-class SpawnWishes final {
- public:
-  // The agent blocks the signals that it waits for, and heeds no broken pipe.
-  SpawnWishes(int output, int errors) {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions_, errors, STDERR_FILENO);
-    posix_spawnattr_init(&attributes_);
-    sigset_t none, ignored;
-    sigemptyset(&none);
-    sigemptyset(&ignored);
-    sigaddset(&ignored, SIGPIPE);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &ignored);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  }
-  ~SpawnWishes() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnWishes(const SpawnWishes&) = delete;
-
-  // 0, or an error.
-  int Spawn(char* const* arguments, pid_t& pid) const {
-    return posix_spawnp(&pid, arguments[0], &actions_, &attributes_, arguments, environ);
-  }
-
- private:
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
-};
+// Without the signals that the agent blocks because it waits for them; heeding a broken pipe, which
+// it does not. 0, or an error.
+int Spawn(char* const* arguments, int output, int errors, pid_t& pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, ignored;
+  sigemptyset(&none);
+  sigemptyset(&ignored);
+  sigaddset(&ignored, SIGPIPE);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &ignored);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const int error = posix_spawnp(&pid, arguments[0], &actions, &attributes, arguments, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return error;
+}
 
 int WaitFor(pid_t pid) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   return status;
-}
-
-void KillAndWait(pid_t pid) {
-  kill(pid, SIGKILL);
-  WaitFor(pid);
 }
 
 absl::Status CannotStart(const std::string& program, int error) {
@@ -89,40 +73,34 @@ absl::Status CannotStart(const std::string& program, int error) {
 
 }  // namespace
 
-absl::StatusOr<Subprocess> Subprocess::Start(const std::vector<std::string>& arguments,
-                                             std::chrono::seconds cpu_limit) {
+absl::Status Subprocess::Start(const std::vector<std::string>& arguments,
+                               std::chrono::seconds cpu_limit) {
   std::vector<char*> words;
   for (const std::string& argument : arguments)
     words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
   Pipe output, errors;
   if (!output.Open() || !errors.Open()) return CannotStart(arguments[0], errno);
-  pid_t pid = 0;
-  const SpawnWishes wishes(output.theirs.get(), errors.theirs.get());
-  if (const int error = wishes.Spawn(words.data(), pid); error != 0) {
-    return CannotStart(arguments[0], error);
+  const int failed = Spawn(words.data(), output.theirs.get(), errors.theirs.get(), pid_);
+  if (failed != 0) {
+    pid_ = 0;
+    return CannotStart(arguments[0], failed);
   }
+  output_.fd = std::move(output.mine);
+  errors_.fd = std::move(errors.mine);
   // Not pidfd_open(3), which glibc 2.36 declares for C alone.
-  OwnedFd end(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (end.get() < 0) {
-    const int error = errno;
-    KillAndWait(pid);
-    return CannotStart(arguments[0], error);
-  }
+  end_fd_ = OwnedFd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  if (end_fd_.get() < 0) return CannotStart(arguments[0], errno);
   const auto seconds = static_cast<rlim_t>(cpu_limit.count());
   const rlimit limit{seconds, seconds};
-  (void)prlimit(pid, RLIMIT_CPU, &limit, nullptr);  // a second line of defence
-  return Subprocess(pid, std::move(end), std::move(output.mine), std::move(errors.mine));
+  (void)prlimit(pid_, RLIMIT_CPU, &limit, nullptr);  // a second line of defence
+  return absl::OkStatus();
 }
 
-Subprocess::Subprocess(Subprocess&& other) noexcept
-    : pid_(std::exchange(other.pid_, 0)),
-      end_fd_(std::move(other.end_fd_)),
-      output_(std::move(other.output_)),
-      errors_(std::move(other.errors_)) {}
-
 Subprocess::~Subprocess() {
-  if (pid_ != 0) KillAndWait(pid_);
+  if (pid_ == 0) return;
+  kill(pid_, SIGKILL);
+  WaitFor(pid_);
 }
 
 absl::Status Subprocess::Listen() {
@@ -235,40 +213,31 @@ absl::Status ProgramRun::Start() {
     setsockopt(reserved.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     reserved_ = std::move(reserved);
   }
-  std::vector<std::string> arguments{program_.name,
-                                     "-d",
-                                     port_.device,
-                                     "-i",
-                                     absl::StrCat(port_.number),
-                                     "-s",
-                                     absl::StrCat(program_.bytes),
-                                     "-n",
-                                     absl::StrCat(program_.iterations),
-                                     "-F",  // no word about the processor's frequency
-                                     "-p",
-                                     absl::StrCat(tcp_port_)};
+  // -F: no word about the processor's frequency.
+  std::vector<std::string> arguments{program_.name, "-F",
+                                     "-d",          port_.device,
+                                     "-i",          absl::StrCat(port_.number),
+                                     "-s",          absl::StrCat(program_.bytes),
+                                     "-n",          absl::StrCat(program_.iterations),
+                                     "-p",          absl::StrCat(tcp_port_)};
   arguments.insert(arguments.end(), program_.options.begin(), program_.options.end());
   if (is_client_) arguments.push_back(kLocalHost);
   const auto left = socket_.limit().deadline - std::chrono::steady_clock::now();
   const auto cpu_limit = std::chrono::ceil<std::chrono::seconds>(left);
-  auto process = Subprocess::Start(
+  const absl::Status started = process_.Start(
       arguments, std::clamp(cpu_limit, std::chrono::seconds(0), std::chrono::seconds(3600)) +
                      std::chrono::seconds(1));
-  if (absl::IsNotFound(process.status())) {
-    return Failed("is not installed: apt-get install perftest");
-  }
-  if (!process.ok()) return absl::FailedPreconditionError(process.status().message());
-  process_.emplace(*std::move(process));
-  return absl::OkStatus();
+  if (absl::IsNotFound(started)) return Failed("is not installed: apt-get install perftest");
+  return started.ok() ? started : absl::FailedPreconditionError(started.message());
 }
 
 absl::Status ProgramRun::Step(milliseconds wait) {
   const bool is_awaited = !is_client_ && !is_connected_;
   pollfd descriptors[] = {{socket_.fd(), POLLIN, 0},
                           {local_.get() >= 0 ? local_.get() : listener_.get(), POLLIN, 0},
-                          {process_->output_fd(), POLLIN, 0},
-                          {process_->errors_fd(), POLLIN, 0},
-                          {process_->end_fd(), POLLIN, 0}};
+                          {process_.output_fd(), POLLIN, 0},
+                          {process_.errors_fd(), POLLIN, 0},
+                          {process_.end_fd(), POLLIN, 0}};
   poll(descriptors, 5,
        static_cast<int>((is_awaited ? std::min(wait, kConnectEvery) : wait).count()));
   const auto has_news = [&](size_t i) { return descriptors[i].revents != 0; };
@@ -279,7 +248,7 @@ absl::Status ProgramRun::Step(milliseconds wait) {
   }
   if (status.ok() && has_news(0)) status = TakeFromPeer();
   if (status.ok() && (has_news(2) || has_news(3))) {
-    if (absl::Status heard = process_->Listen(); !heard.ok()) return Failed(heard.message());
+    if (absl::Status heard = process_.Listen(); !heard.ok()) return Failed(heard.message());
   }
   if (status.ok() && has_news(4)) status = End();
   return status;
@@ -358,7 +327,7 @@ absl::Status ProgramRun::Deliver(absl::string_view bytes) {
 // What it said last may be what the peer's one waits for.
 absl::Status ProgramRun::End() {
   has_ended_ = true;
-  const absl::Status ended = process_->End();
+  const absl::Status ended = process_.End();
   if (is_client_ && !is_connected_) {
     pollfd waiting{listener_.get(), POLLIN, 0};
     if (poll(&waiting, 1, 0) > 0) (void)Accept();
@@ -371,12 +340,12 @@ absl::Status ProgramRun::End() {
   local_.Close();
   if (ended.ok()) return absl::OkStatus();
   // perftest has its reasons in the errors, and a few in the output.
-  std::string words = LastWords(process_->errors());
+  std::string words = LastWords(process_.errors());
   if (words.empty()) words = LastWords(output());
   std::string what(ended.message());
   if (!words.empty()) absl::StrAppend(&what, ": ", words);
   // Of ibv_reg_mr(3) there is no other frequent reason.
-  if (absl::StrContains(process_->errors(), "Couldn't allocate MR")) {
+  if (absl::StrContains(process_.errors(), "Couldn't allocate MR")) {
     absl::StrAppend(&what, " (LimitMEMLOCK of coppice-agent.service, or ulimit -l)");
   }
   return Failed(what);

@@ -1,5 +1,3 @@
-// A program of perftest as a process of its own: started, read and ended.
-//
 // One of perftest's programs on one side of a measurement, from its start to its end, and what it
 // and the one on the other side tell each other (perftest.h has the picture).
 #ifndef COPPICE_AGENTS_NODE_PERFTEST_PROGRAM_RUN_H_
@@ -10,7 +8,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,14 +16,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agents/node/measuring_socket.h"
-#include "agents/node/perftest/perftest_port.h"
+#include "agents/node/node_facts.h"
 
 namespace coppice {
 
 // A program that the agent runs and listens to: started without a shell, as the agent's own user,
-// and killed with its holder.
-
-// Belongs to one thread.
+// and killed with its holder. Belongs to one thread.
 class Subprocess final {
  public:
   // Of its output and of its errors, each.
@@ -34,10 +29,10 @@ class Subprocess final {
 
   // `arguments`: the program first, which is looked up in PATH. Its input is empty. `cpu_limit`: of
   // its processor time, after which the kernel ends it, should this process not be there to do so.
-  // NOT_FOUND: there is no such program. UNAVAILABLE: it cannot be started, and why.
-  static absl::StatusOr<Subprocess> Start(const std::vector<std::string>& arguments,
-                                          std::chrono::seconds cpu_limit);
-  Subprocess(Subprocess&& other) noexcept;
+  // NOT_FOUND: there is no such program. UNAVAILABLE: it cannot be started, and why. Once.
+  absl::Status Start(const std::vector<std::string>& arguments, std::chrono::seconds cpu_limit);
+  Subprocess() = default;
+  Subprocess(const Subprocess&) = delete;
   ~Subprocess();  // kills it and waits for that
 
   // For poll(2): readable when it has said something; -1: it will say nothing more. Listen then.
@@ -59,13 +54,8 @@ class Subprocess final {
     OwnedFd fd;
     std::string text{};
   };
-  Subprocess(pid_t pid, OwnedFd end_fd, OwnedFd output_fd, OwnedFd errors_fd)
-      : pid_(pid),
-        end_fd_(std::move(end_fd)),
-        output_{std::move(output_fd)},
-        errors_{std::move(errors_fd)} {}
 
-  pid_t pid_;  // 0: it is over
+  pid_t pid_ = 0;  // 0: it is over, or was not started
   OwnedFd end_fd_;
   Stream output_, errors_;
 };
@@ -97,7 +87,7 @@ class ProgramRun final {
   // Whether the peer has refused to go on.
   bool is_refused() const { return is_refused_; }
 
-  const std::string& output() const { return process_->output(); }
+  const std::string& output() const { return process_.output(); }
   // FAILED_PRECONDITION: "mlx5_0 port 1: ib_write_lat WHAT".
   absl::Status Failed(absl::string_view what) const;
 
@@ -118,7 +108,7 @@ class ProgramRun final {
   const PerftestProgram& program_;
   const InfinibandPort& port_;
   const bool is_client_;
-  std::optional<Subprocess> process_;
+  Subprocess process_;
   OwnedFd listener_;           // where the client is to come
   OwnedFd reserved_;           // the port where the server is to listen, until it is reached
   uint16_t tcp_port_ = 0;      // of it, or of the server

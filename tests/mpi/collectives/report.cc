@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "agents/mpi/tree/tree_counts.h"
+#include "agents/mpi/tree/collective_table.h"
 
 namespace coppice::conformance {
 namespace {

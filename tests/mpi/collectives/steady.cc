@@ -17,7 +17,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "agents/mpi/tree/tree_counts.h"
+#include "agents/mpi/tree/collective_table.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Which port of a node is measured over.
-#include "agents/node/perftest/perftest_port.h"
+#include "agents/node/node_facts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

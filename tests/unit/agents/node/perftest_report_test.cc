@@ -1,5 +1,5 @@
 // Reports as perftest prints them, and texts that are none.
-#include "agents/node/perftest/perftest_report.h"
+#include "agents/node/perftest/perftest.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
