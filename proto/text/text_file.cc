@@ -32,7 +32,7 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
         absl::StrCat(path, ": not a regular file: give the path of a text file"));
   }
   const auto close = [](std::FILE* f) { std::fclose(f); };
-  std::FILE* const opened = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
+  std::FILE* const opened = path == "-" ? stdin : std::fopen(path.c_str(), "rbe");
   const std::unique_ptr<std::FILE, decltype(close)> file(opened, close);
   if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
   std::string text;
