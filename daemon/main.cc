@@ -16,7 +16,6 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,31 +89,26 @@ absl::Status At(const std::string& place, const absl::Status& status) {
 absl::Status TryFabric(const Config& config) {
   if (!IsOffline(config)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::unique_ptr<SubnetPort> port, MakePort(config));
-  return At(config.fabric_place, port->Sweep({}).status());
-}
-
-std::optional<TlsFiles> TlsOf(const AccessConfig& access) {
-  if (access.tls_certificate.empty()) return std::nullopt;
-  return TlsFiles{access.tls_certificate, access.tls_key, access.tls_client_ca,
-                  access.tls_open_reading};
+  return At(config.PlaceOf("fabric"), port->Sweep({}).status());
 }
 
 // Addresses, and who may use them.
 absl::Status CheckAccess(const Config& config) {
-  const AccessConfig& access = config.access;
-  const std::optional<TlsFiles> tls = TlsOf(access);
+  const AccessOptions& access = config.access;
+  const bool has_tls = access.tls.has_any();
   for (const std::string& address : config.listen) {
-    RETURN_IF_ERROR(At(config.listen_place, CheckListenAddress(address)));
-    if (tls || access.insecure_tcp) continue;
-    RETURN_IF_ERROR(At(config.listen_place, CheckNeedsNoTls(address)));
+    RETURN_IF_ERROR(At(config.PlaceOf("listen"), CheckListenAddress(address)));
+    if (has_tls || access.insecure_tcp) continue;
+    RETURN_IF_ERROR(At(config.PlaceOf("listen"), CheckNeedsNoTls(address)));
   }
-  if (tls) RETURN_IF_ERROR(At(access.tls_place, CheckTlsFiles(*tls)));
-  if (!access.socket_group_place.empty()) {
-    RETURN_IF_ERROR(At(access.socket_group_place, UnixUsers::CheckGroup(access.socket_group)));
+  if (has_tls) RETURN_IF_ERROR(At(config.PlaceOf("tls.certificate"), CheckTlsFiles(access.tls)));
+  // The defaults need not exist: then there are no administrators but root and the daemon's user.
+  for (const auto& [key, group] : {std::pair("socket_group", access.socket_group),
+                                   std::pair("admin_group", access.admin_group)}) {
+    const std::string place = config.PlaceOf(key);
+    if (!place.empty()) RETURN_IF_ERROR(At(place, UnixUsers::CheckGroup(group)));
   }
-  // The default need not exist: then there are no administrators but root and the daemon's user.
-  if (access.admin_group_place.empty()) return absl::OkStatus();
-  return At(access.admin_group_place, UnixUsers::CheckGroup(access.admin_group));
+  return absl::OkStatus();
 }
 
 // The file, with the flags over it, all checked.
@@ -125,27 +119,29 @@ absl::StatusOr<Config> Configure(const Flags& flags) {
   }
   if (!flags.fabric.empty()) {
     config.fabric = flags.fabric;
-    config.fabric_place.clear();
+    config.places.erase("fabric");
   }
   if (!flags.database.empty()) config.database = flags.database;
   if (!flags.listen.empty()) {
     config.listen = flags.listen;
-    config.listen_place.clear();
+    config.places.erase("listen");
   }
   if (!flags.log_level.empty()) config.log_level = flags.log_level;
   if (flags.insecure_tcp) {
-    if (TlsOf(config.access)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          config.access.tls_place, "--insecure-tcp contradicts [tls]: take one of them away"));
+    if (config.access.tls.has_any()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(config.PlaceOf("tls.certificate"),
+                       "--insecure-tcp contradicts [tls]: take one of them away"));
     }
     config.access.insecure_tcp = true;
   }
   RETURN_IF_ERROR(CheckFabricSource(config.fabric));
   RETURN_IF_ERROR(CheckLogLevel(config.log_level));
-  RETURN_IF_ERROR(At(config.fabric_place, MakePort(config).status()));
+  RETURN_IF_ERROR(At(config.PlaceOf("fabric"), MakePort(config).status()));
   RETURN_IF_ERROR(CheckAccess(config));
   if (!config.metrics_listen.empty()) {
-    RETURN_IF_ERROR(At(config.metrics_listen_place, CheckMetricsAddress(config.metrics_listen)));
+    RETURN_IF_ERROR(
+        At(config.PlaceOf("metrics.listen"), CheckMetricsAddress(config.metrics_listen)));
   }
   return config;
 }
@@ -170,17 +166,9 @@ std::string OwnHost() {
 }
 
 RpcServerOptions ServerOptionsOf(const Config& config) {
-  RpcServerOptions options;
+  RpcServerOptions options{config.access};
+  options.agents.own_host = OwnHost();
   options.listen = config.listen;
-  options.socket_mode = config.access.socket_mode;
-  options.socket_group = config.access.socket_group;
-  options.needs_socket_group = !config.access.socket_group_place.empty();
-  options.tls = TlsOf(config.access);
-  options.insecure_tcp = config.access.insecure_tcp;
-  options.admin_group = config.access.admin_group;
-  options.tls_administrators = config.access.tls_administrators;
-  options.agents = {config.access.agent_certificates, config.access.agent_users, OwnHost(),
-                    config.access.trust_root};
   options.max_request_bytes = config.max_request_bytes;
   options.admission = config.admission;
   options.connections = config.connections;

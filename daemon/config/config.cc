@@ -1,19 +1,14 @@
 #include "daemon/config/config.h"
 
-#include <sys/stat.h>
-
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/toml_text.h"
-#include "daemon/config/config_keys.h"
 #include "daemon/config/config_sections.h"
-#include "proto/text/limits.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
@@ -107,7 +102,7 @@ void ReadMetrics(TomlSection& metrics, absl::string_view, Config& config) {
   if (listen == nullptr) return;
   if (!listen->is_string()) metrics.Fail("listen", "must be a text in quotes");
   config.metrics_listen = listen->value_or(std::string());
-  config.metrics_listen_place = metrics.PlaceOf("listen");
+  config.places["metrics.listen"] = metrics.PlaceOf("listen");
 }
 
 // The tables, and what they hold and have to be beside their numbers and times.
@@ -128,14 +123,15 @@ absl::Status ReadAll(const toml::table& table, absl::string_view origin,
   if (const absl::Status bad = CheckFabricSource(config.fabric); !bad.ok()) {
     file.Fail("fabric", bad.message());
   }
-  if (file.Has("fabric")) config.fabric_place = file.PlaceOf("fabric");
   file.Read("database", config.database);
   file.Read("listen", config.listen);
-  if (file.Has("listen")) config.listen_place = file.PlaceOf("listen");
-  ReadAccessKeys(file, origin, directory, config.access);
+  ReadAccessKeys(file, origin, directory, config);
   file.Read("log_level", config.log_level);
   if (const absl::Status bad = CheckLogLevel(config.log_level); !bad.ok()) {
     file.Fail("log_level", bad.message());
+  }
+  for (const char* const key : {"fabric", "listen", "socket_group", "admin_group"}) {
+    if (file.Has(key)) config.places[key] = file.PlaceOf(key);
   }
   ReadProfileKey(file, origin, directory, config.manager.profile);
   for (const auto& [name, read_more] : kTables) {
@@ -155,6 +151,7 @@ absl::Status ReadAll(const toml::table& table, absl::string_view origin,
 
 Config DefaultConfig() {
   Config config;
+  config.access.socket_group = "coppice";  // need not exist
   config.manager.profile = *BuiltInProfile("hdr");
   config.manager.sweep_periods = {absl::Minutes(5), absl::Seconds(5), absl::Seconds(10)};
   QuotaOptions& quotas = config.manager.quotas;
@@ -192,23 +189,17 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text, absl::string_view ori
 }
 
 absl::StatusOr<Config> LoadConfig(const std::string& path) {
-  struct stat info {};
-  if (stat(path.c_str(), &info) != 0) {
+  const absl::StatusOr<std::string> text = ReadTextFile(path);
+  if (absl::IsNotFound(text.status())) {
     return absl::NotFoundError(
-        absl::StrCat("configuration file ", path, ": ", std::strerror(errno)));
+        absl::StrCat("configuration file ", path, ": ", std::strerror(ENOENT)));
   }
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!S_ISREG(info.st_mode) || !file || !(text << file.rdbuf())) {
-    // An empty file sets the failbit of `text` too, and is a fine configuration.
-    if (!S_ISREG(info.st_mode) || info.st_size != 0 || !file) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("configuration file ", path, ": cannot be read; check its permissions"));
-    }
+  if (!text.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("configuration file ", path, ": cannot be read; check its permissions"));
   }
   const size_t slash = path.rfind('/');
-  return ParseConfig(text.str(), path,
-                     slash == std::string::npos ? "." : path.substr(0, slash + 1));
+  return ParseConfig(*text, path, slash == std::string::npos ? "." : path.substr(0, slash + 1));
 }
 
 absl::Status CheckFabricSource(absl::string_view source) {

@@ -1,16 +1,15 @@
 #include "daemon/config/config_sections.h"
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
 #include <sstream>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
@@ -31,28 +30,22 @@ const toml::node* TomlSection::Take(absl::string_view key) {
 }
 
 void TomlSection::Read(absl::string_view key, std::string& out) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return;
-  const auto* const text = node->as_string();
-  if (text == nullptr) return Fail(key, "must be a text in quotes");
+  const auto* const text = TakeAs<std::string>(key, "a text in quotes");
+  if (text == nullptr) return;
   if (text->get().empty()) return Fail(key, "must not be empty");
   out = text->get();
 }
 
 void TomlSection::Read(absl::string_view key, bool& out) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return;
-  const auto* const value = node->as_boolean();
-  if (value == nullptr) return Fail(key, "must be true or false");
-  out = value->get();
+  if (const auto* const value = TakeAs<bool>(key, "true or false")) out = value->get();
 }
 
 void TomlSection::Read(absl::string_view key, std::vector<std::string>& out) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return;
-  const toml::array* const array = node->as_array();
-  if (array == nullptr || array->empty() || !array->is_homogeneous<std::string>()) {
-    return Fail(key, "must be a list of at least one text: [\"...\"]");
+  constexpr absl::string_view kWanted = "a list of at least one text: [\"...\"]";
+  const toml::array* const array = TakeAs<toml::array>(key, kWanted);
+  if (array == nullptr) return;
+  if (array->empty() || !array->is_homogeneous<std::string>()) {
+    return Fail(key, absl::StrCat("must be ", kWanted));
   }
   out.clear();
   for (const toml::node& item : *array) out.push_back(item.as_string()->get());
@@ -60,12 +53,12 @@ void TomlSection::Read(absl::string_view key, std::vector<std::string>& out) {
 
 void TomlSection::Read(absl::string_view key, absl::Duration min, absl::Duration max,
                        absl::Duration& out) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return;
+  constexpr absl::string_view kWanted = "a duration such as \"90s\", \"5m\" or \"1.5h\"";
+  const auto* const text = TakeAs<std::string>(key, kWanted);
+  if (text == nullptr) return;
   absl::Duration value;
-  const auto* const text = node->as_string();
-  if (text == nullptr || !absl::ParseDuration(text->get(), &value)) {
-    return Fail(key, "must be a duration such as \"90s\", \"5m\" or \"1.5h\"");
+  if (!absl::ParseDuration(text->get(), &value)) {
+    return Fail(key, absl::StrCat("must be ", kWanted));
   }
   if (value < min || value > max) {
     return Fail(key, absl::StrCat(absl::FormatDuration(value), " is out of range: ",
@@ -86,13 +79,8 @@ void TomlSection::Read(absl::string_view key, double min, double max, double& ou
 }
 
 bool TomlSection::ReadInteger(absl::string_view key, int64_t min, int64_t max, int64_t& out) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return false;
-  const auto* const number = node->as_integer();
-  if (number == nullptr) {
-    Fail(key, "must be a whole number");
-    return false;
-  }
+  const auto* const number = TakeAs<int64_t>(key, "a whole number");
+  if (number == nullptr) return false;
   if (number->get() < min || number->get() > max) {
     Fail(key, absl::StrCat(number->get(), " is out of range: ", min, " to ", max));
     return false;
@@ -104,38 +92,30 @@ bool TomlSection::ReadInteger(absl::string_view key, int64_t min, int64_t max, i
 void TomlSection::ReadShare(absl::string_view key, int64_t max, int64_t& value, bool& is_percent) {
   const toml::node* const node = Take(key);
   if (node == nullptr) return;
-  int64_t number = 0;
-  if (const auto* const text = node->as_string(); text != nullptr) {
-    absl::string_view digits = Absl(text->get());
-    if (!absl::ConsumeSuffix(&digits, "%") || !absl::SimpleAtoi(digits, &number) || number < 1 ||
-        number > 100) {
-      return Fail(key, "must be a whole number, or a share such as \"50%\"");
-    }
-    is_percent = true;
-  } else if (ReadInteger(key, 0, max, number)) {
-    is_percent = false;
-  } else {
+  if (!node->is_string()) {
+    if (ReadInteger(key, 0, max, value)) is_percent = false;
     return;
   }
+  absl::string_view digits = Absl(node->as_string()->get());
+  int64_t number = 0;
+  if (!absl::ConsumeSuffix(&digits, "%") || !absl::SimpleAtoi(digits, &number) || number < 1 ||
+      number > 100) {
+    return Fail(key, "must be a whole number, or a share such as \"50%\"");
+  }
+  is_percent = true;
   value = number;
 }
 
 const toml::table* TomlSection::Table(absl::string_view key) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return nullptr;
-  if (!node->is_table()) Fail(key, absl::StrCat("must be a table: [", path_, key, "]"));
-  return node->as_table();
+  return TakeAs<toml::table>(key, absl::StrCat("a table: [", path_, key, "]"));
 }
 
 const toml::array* TomlSection::ArrayOfTables(absl::string_view key) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return nullptr;
-  const toml::array* const array = node->as_array();
-  if (array == nullptr || !array->is_array_of_tables()) {
-    Fail(key, absl::StrCat("must be tables, each under a line [[", path_, key, "]]"));
-    return nullptr;
-  }
-  return array;
+  const std::string wanted = absl::StrCat("tables, each under a line [[", path_, key, "]]");
+  const toml::array* const array = TakeAs<toml::array>(key, wanted);
+  if (array == nullptr || array->is_array_of_tables()) return array;
+  Fail(key, absl::StrCat("must be ", wanted));
+  return nullptr;
 }
 
 uint32_t TomlSection::LineOf(absl::string_view key) const {
@@ -174,9 +154,9 @@ constexpr uint32_t kAllBits = 0777;
 constexpr absl::string_view kHostInName = "{host}";
 
 void ReadMode(TomlSection& file, uint32_t& mode) {
-  if (!file.Has("socket_mode")) return (void)file.Take("socket_mode");
   std::string text;
   file.Read("socket_mode", text);
+  if (text.empty()) return;
   uint32_t value = 0;
   bool is_octal = text.size() >= 3 && text.size() <= 4;
   for (const char digit : text) {
@@ -196,16 +176,17 @@ void ReadFile(TomlSection& tls, absl::string_view key, absl::string_view directo
 }
 
 absl::Status ReadTls(const toml::table& table, absl::string_view origin,
-                     absl::string_view directory, AccessConfig& access) {
+                     absl::string_view directory, Config& config) {
+  AccessOptions& access = config.access;
   TomlSection tls(table, "tls.", origin);
-  ReadFile(tls, "certificate", directory, access.tls_certificate);
-  ReadFile(tls, "key", directory, access.tls_key);
-  ReadFile(tls, "client_ca", directory, access.tls_client_ca);
+  ReadFile(tls, "certificate", directory, access.tls.certificate);
+  ReadFile(tls, "key", directory, access.tls.key);
+  ReadFile(tls, "client_ca", directory, access.tls.client_ca);
   tls.Read("administrators", access.tls_administrators);
-  tls.Read("open_reading", access.tls_open_reading);
+  tls.Read("open_reading", access.tls.open_reading);
   if (!tls.Has("certificate")) tls.Fail("certificate", "is missing: the server's, in PEM");
   if (!tls.Has("key")) tls.Fail("key", "is missing: that of tls.certificate, in PEM");
-  if (tls.Has("certificate") && !tls.Has("client_ca") && !access.tls_open_reading) {
+  if (tls.Has("certificate") && !tls.Has("client_ca") && !access.tls.open_reading) {
     tls.Fail("client_ca",
              "is missing: who signs clients' certificates; or state tls.open_reading = true to let "
              "everybody who reaches the port read");
@@ -213,7 +194,7 @@ absl::Status ReadTls(const toml::table& table, absl::string_view origin,
   if (tls.Has("administrators") && !tls.Has("client_ca")) {
     tls.Fail("administrators", "are known by their certificates: give tls.client_ca, too");
   }
-  access.tls_place = tls.PlaceOf("certificate");
+  config.places["tls.certificate"] = tls.PlaceOf("certificate");
   return tls.Finish();
 }
 
@@ -224,19 +205,19 @@ bool IsAgentPattern(absl::string_view pattern) {
          pattern.find(kHostInName, at + 1) == absl::string_view::npos;
 }
 
-absl::Status ReadAgents(const toml::table& table, absl::string_view origin, AccessConfig& access) {
+absl::Status ReadAgents(const toml::table& table, absl::string_view origin, AccessOptions& access) {
   TomlSection agents(table, "agents.", origin);
-  agents.Read("certificates", access.agent_certificates);
-  agents.Read("users", access.agent_users);
-  agents.Read("trust_root", access.trust_root);
-  for (const std::string& pattern : access.agent_certificates) {
+  agents.Read("certificates", access.agents.certificates);
+  agents.Read("users", access.agents.users);
+  agents.Read("trust_root", access.agents.trust_root);
+  for (const std::string& pattern : access.agents.certificates) {
     if (IsAgentPattern(pattern)) continue;
     agents.Fail("certificates",
                 absl::StrCat("\"", absl::CHexEscape(pattern),
                              "\": give names with {host} once and something beside it that "
                              "users' names have not, such as \"agent-{host}\""));
   }
-  if (!access.agent_certificates.empty() && access.tls_client_ca.empty()) {
+  if (!access.agents.certificates.empty() && access.tls.client_ca.empty()) {
     agents.Fail("certificates", "are shown by clients: give tls.client_ca, too");
   }
   return agents.Finish();
@@ -245,16 +226,15 @@ absl::Status ReadAgents(const toml::table& table, absl::string_view origin, Acce
 }  // namespace
 
 void ReadAccessKeys(TomlSection& file, absl::string_view origin, absl::string_view directory,
-                    AccessConfig& access) {
+                    Config& config) {
+  AccessOptions& access = config.access;
   ReadMode(file, access.socket_mode);
   file.Read("socket_group", access.socket_group);
-  if (file.Has("socket_group")) access.socket_group_place = file.PlaceOf("socket_group");
+  access.needs_socket_group = file.Has("socket_group");
   file.Read("admin_group", access.admin_group);
-  if (file.Has("admin_group")) access.admin_group_place = file.PlaceOf("admin_group");
   file.Read("insecure_tcp", access.insecure_tcp);
-  if (file.Has("insecure_tcp")) access.insecure_tcp_place = file.PlaceOf("insecure_tcp");
   if (const toml::table* tls = file.Table("tls")) {
-    file.Absorb(ReadTls(*tls, origin, directory, access));
+    file.Absorb(ReadTls(*tls, origin, directory, config));
     if (access.insecure_tcp) {
       file.Fail("insecure_tcp", "contradicts [tls]: TCP is either encrypted or not");
     }
@@ -289,11 +269,11 @@ absl::StatusOr<CostProfile> FromTable(const toml::table& table, absl::string_vie
 }
 
 absl::StatusOr<CostProfile> FromFile(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return absl::NotFoundError(absl::StrCat("profile file ", path, " cannot be opened"));
-  std::ostringstream text;
-  text << file.rdbuf();
-  return ParseProfile(text.str(), path);
+  const absl::StatusOr<std::string> text = ReadTextFile(path);
+  if (!text.ok()) {
+    return absl::NotFoundError(absl::StrCat("profile file ", path, " cannot be opened"));
+  }
+  return ParseProfile(*text, path);
 }
 
 }  // namespace
@@ -327,9 +307,9 @@ constexpr int64_t kMaxVendor = 0xffffff;  // 24 bits (IBA vol. 1, 14.2.5.3 NodeI
 constexpr int64_t kMaxDevice = 0xffff;    // 16 bits
 
 void ReadGuid(TomlSection& rule, CapabilityRule& out) {
-  if (!rule.Has("guid")) return (void)rule.Take("guid");
   std::string text;
   rule.Read("guid", text);
+  if (text.empty()) return;
   const absl::string_view digits = absl::StripPrefix(text, "0x");
   uint64_t guid = 0;
   if (digits.size() != 16 || !absl::SimpleHexAtoi(digits, &guid)) {

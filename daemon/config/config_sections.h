@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "daemon/config/config.h"
 #include "daemon/manager/inventory.h"
 #include "daemon/tree/cost_profile.h"
 
@@ -67,6 +69,15 @@ class TomlSection final {
   // Line of a key, or of the table.
   uint32_t LineOf(absl::string_view key) const;
   bool ReadInteger(absl::string_view key, int64_t min, int64_t max, int64_t& out);
+  // Null if absent, or not of that kind, which is an error: it must be `what`.
+  template <class Kind>
+  auto TakeAs(absl::string_view key, absl::string_view what) -> decltype(Take(key)->as<Kind>()) {
+    const toml::node* const node = Take(key);
+    if (node == nullptr) return nullptr;
+    const auto* const value = node->as<Kind>();
+    if (value == nullptr) Fail(key, absl::StrCat("must be ", what));
+    return value;
+  }
   const toml::node* Find(absl::string_view key) const;
 
   const toml::table& table_;
@@ -75,27 +86,10 @@ class TomlSection final {
   absl::Status status_;
 };
 
-struct AccessConfig {
-  uint32_t socket_mode = 0660;           // of Unix sockets
-  std::string socket_group = "coppice";  // of their files; the default need not exist
-  std::string admin_group = "coppice-admin";
-  bool insecure_tcp = false;
-  // Files in PEM; no certificate: no TLS. A certificate has its key.
-  std::string tls_certificate, tls_key, tls_client_ca;
-  std::vector<std::string> tls_administrators;  // common names of clients' certificates
-  bool tls_open_reading = false;                // callers without a certificate may read
-  // Names in agents' certificates, with "{host}" for the host's; and users that are agents.
-  std::vector<std::string> agent_certificates, agent_users;
-  bool trust_root = false;  // of nodes
-
-  // "FILE:LINE: KEY: "; empty where the value is not from a file.
-  std::string socket_group_place, admin_group_place, insecure_tcp_place, tls_place;
-};
-
 // Reads the keys of `file`; names of files are relative to `directory`. Which groups there are and
 // what the files hold is for others to judge.
 void ReadAccessKeys(TomlSection& file, absl::string_view origin, absl::string_view directory,
-                    AccessConfig& access);
+                    Config& config);
 
 // The key "profile": a built-in profile's name, a file, or the constants themselves in a table.
 

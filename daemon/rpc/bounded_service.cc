@@ -19,20 +19,15 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "daemon/rpc/calls/admission.h"
 #include "daemon/rpc/calls/error_details.h"
-#include "daemon/rpc/calls/peer.h"
 #include "daemon/rpc/listen/peer_names.h"
-#include "google/rpc/error_details.pb.h"
 #include "proto/request_check.h"
-#include "proto/status_conversion.h"
 
 namespace coppice {
 namespace {
@@ -174,15 +169,6 @@ absl::Status TooLarge(const Method& method, absl::string_view what, size_t most)
                                                    ", and the most is ", most,
                                                    " bytes; ask "
                                                    "for less at once"));
-}
-
-// Too much is under way: says that it will be less. OK stays so.
-absl::Status WithRetry(absl::Status status) {
-  if (status.ok()) return status;
-  google::rpc::RetryInfo retry;
-  retry.mutable_retry_delay()->set_seconds(1);
-  SetDetail(status, retry);
-  return status;
 }
 
 // From the headers of a call until gRPC has forgotten it.

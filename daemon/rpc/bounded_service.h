@@ -28,7 +28,7 @@
 #include "daemon/rpc/calls/admission.h"
 #include "daemon/rpc/calls/peer.h"
 #include "daemon/rpc/calls/service.h"
-#include "daemon/rpc/listen/unix_listener.h"
+#include "daemon/rpc/listen/connections.h"
 
 namespace coppice {
 
@@ -36,7 +36,7 @@ namespace coppice {
 struct Bounds {
   Admission* admission = nullptr;
   Peers* peers = nullptr;
-  UnixConnections* connections = nullptr;
+  Connections* connections = nullptr;
   size_t most_request_bytes = 0;   // of any method
   size_t most_request_memory = 0;  // that one request may take
 };

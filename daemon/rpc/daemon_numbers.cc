@@ -6,6 +6,14 @@
 #include "absl/time/clock.h"
 
 namespace coppice {
+
+uint32_t RpcNumbers::open(absl::string_view method) const {
+  for (const MethodNumbers& one : methods) {
+    if (one.name == method) return static_cast<uint32_t>(one.open);
+  }
+  return 0;
+}
+
 std::optional<absl::Duration> DaemonNumbers::snapshot_age() const {
   if (view == nullptr) return std::nullopt;
   const absl::Time confirmed =

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "daemon/base/process.h"
 #include "daemon/manager/manager.h"
@@ -16,15 +17,15 @@
 
 namespace coppice {
 
-// How the server fares, as plain numbers for whoever looks at the daemon.
-
 struct RpcNumbers {
   std::vector<MethodNumbers> methods;
-  uint32_t tree_watchers = 0, event_watchers = 0, keepalives = 0;  // open streams
-  uint32_t agents = 0;                                             // that are connected
-  uint64_t measured_distances = 0;                                 // pairs of hosts
-  uint32_t waiting_calls = 0;                                      // for a worker
-  uint32_t waiting_batches = 0, waiting_searches = 0;              // for one of theirs
+  uint32_t agents = 0;                                 // that are connected
+  uint64_t measured_distances = 0;                     // pairs of hosts
+  uint32_t waiting_calls = 0;                          // for a worker
+  uint32_t waiting_batches = 0, waiting_searches = 0;  // for one of theirs
+
+  // Streams of a method that are open now.
+  uint32_t open(absl::string_view method) const;
 };
 
 struct DaemonNumbers {

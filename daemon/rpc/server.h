@@ -8,15 +8,14 @@
 #ifndef COPPICE_DAEMON_RPC_SERVER_H_
 #define COPPICE_DAEMON_RPC_SERVER_H_
 
-#include <sys/types.h>
-
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "daemon/base/access_options.h"
 #include "daemon/base/caller_bounds.h"
 #include "daemon/manager/distances/distance_meter.h"
 #include "daemon/manager/distances/distance_store.h"
@@ -24,10 +23,7 @@
 #include "daemon/manager/mapping/order_store.h"
 #include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/mapping/rank_mapper.h"
-#include "daemon/rpc/admin_service.h"
-#include "daemon/rpc/calls/peer.h"
 #include "daemon/rpc/daemon_numbers.h"
-#include "daemon/rpc/listen/tls_credentials.h"
 #include "proto/text/limits.h"
 
 namespace grpc {
@@ -37,19 +33,18 @@ class Service;
 
 namespace coppice {
 
-struct RpcServerOptions {
-  std::vector<std::string> listen = {"unix:/run/coppice/coppiced.sock"};
+// Keys as messages about the configuration call them.
+struct ReloadOutcome {
+  std::vector<std::string> changed, needs_restart;
+};
+// `by`: who asked, as events name it; empty: the daemon itself, for a signal. May block.
+using ReloadFunction = std::function<absl::StatusOr<ReloadOutcome>(const std::string& by)>;
+
+struct RpcServerOptions : AccessOptions {
+  std::vector<std::string> listen;  // "unix:PATH", "HOST:PORT"
   // No address but Channel(): who calls is this process, which may do everything and send messages
   // of any size.
   bool in_process = false;
-  mode_t socket_mode = 0660;         // of Unix sockets
-  std::string socket_group = {};     // of their files; empty: that of this process
-  bool needs_socket_group = false;   // else, where it cannot be, they are their owner's alone
-  std::optional<TlsFiles> tls = {};  // for TCP addresses
-  bool insecure_tcp = false;  // TCP addresses without TLS: anybody there may do what users may
-  std::string admin_group = "coppice-admin";
-  std::vector<std::string> tls_administrators = {};  // common names
-  AgentRules agents = {};
   ReloadFunction reload = nullptr;   // null: there is no configuration file
   int max_request_bytes = 32 << 20;  // a larger request is RESOURCE_EXHAUSTED
   AdmissionBounds admission = {};
@@ -72,7 +67,7 @@ struct ServedParts {
 
 // Listens from Start to Shutdown. Health (grpc.health.v1) is NOT_SERVING, for the whole ("") and
 // for each service, until the manager has its first fabric, and again once a shutdown begins.
-class RpcServer final {
+class RpcServer {
  public:
   // `extra`: services beside ours, for measurements, which outlive the server, too. Turns Abseil's
   // search for cycles of locks off, for the whole process.
@@ -83,34 +78,27 @@ class RpcServer final {
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
       const ServedParts& parts, const RpcServerOptions& options,
       const std::vector<grpc::Service*>& extra = {});
-  // Shuts down at once.
-  ~RpcServer();
-  RpcServer(const RpcServer&) = delete;
-  RpcServer& operator=(const RpcServer&) = delete;
+  virtual ~RpcServer() = default;  // shuts down at once
 
   // Of a server in process. It may outlive the server.
-  std::shared_ptr<grpc::Channel> Channel() const;
+  virtual std::shared_ptr<grpc::Channel> Channel() const = 0;
 
   // What clients connect to, one for each listen address, with the ports that were chosen.
-  const std::vector<std::string>& addresses() const;
+  virtual const std::vector<std::string>& addresses() const = 0;
 
-  // Who administrates, from the next call on: as in RpcServerOptions.
-  void SetAdministrators(const std::string& group, const std::vector<std::string>& tls_names);
+  // Who administrates, from the next call on: as in AccessOptions.
+  virtual void SetAdministrators(const std::string& group,
+                                 const std::vector<std::string>& tls_names) = 0;
 
   // What callers may have, from the next call on.
-  void SetBounds(const AdmissionBounds& admission, const ConnectionBounds& connections);
+  virtual void SetBounds(const AdmissionBounds& admission, const ConnectionBounds& connections) = 0;
 
   // How the daemon fares. Waits for no sweep and not for the database.
-  DaemonNumbers Numbers() const;
+  virtual DaemonNumbers Numbers() const = 0;
 
   // Accepts no more calls, ends KeepAlive, WatchTrees, WatchEvents and Connect streams, lets other
   // calls finish for up to `grace`, then cancels them; returns when none is left. Idempotent.
-  void Shutdown(absl::Duration grace);
-
- private:
-  class Parts;
-  explicit RpcServer(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  virtual void Shutdown(absl::Duration grace) = 0;
 };
 
 }  // namespace coppice

@@ -15,7 +15,6 @@
 #include "coppice/v1/fabric.grpc.pb.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/config/config_keys.h"
 #include "proto/status_conversion.h"
 
 namespace coppice {

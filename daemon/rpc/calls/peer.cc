@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
@@ -15,7 +16,6 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "daemon/rpc/calls/access_table.h"
 #include "daemon/rpc/listen/peer_names.h"
 #include "proto/text/plain_text.h"
 
@@ -70,10 +70,8 @@ std::optional<std::string> HostIn(absl::string_view name, absl::string_view patt
     return std::nullopt;
   }
   // It becomes part of an owner's name.
-  const bool is_word = !name.empty() && name.size() <= kLongestHost &&
-                       std::all_of(name.begin(), name.end(), [](char c) {
-                         return absl::ascii_isgraph(static_cast<unsigned char>(c));
-                       });
+  const bool is_word =
+      !name.empty() && name.size() <= kLongestHost && absl::c_all_of(name, absl::ascii_isgraph);
   return is_word ? std::optional<std::string>(name) : std::nullopt;
 }
 
@@ -88,12 +86,12 @@ Peer AgentOf(std::string user, std::string host) {
 
 }  // namespace
 
-Peers::Peers(PeerOptions options)
-    : anonymous_may_change_(options.anonymous_may_change),
-      are_own_(options.are_own),
-      agents_(std::move(options.agents)),
-      users_(std::move(options.admin_group)),
-      tls_administrators_(std::move(options.tls_administrators)) {}
+Peers::Peers(const AccessOptions& options, bool are_own)
+    : anonymous_may_change_(options.insecure_tcp && !options.tls.has_any()),
+      are_own_(are_own),
+      agents_(options.agents),
+      users_(options.admin_group),
+      tls_administrators_(options.tls_administrators) {}
 
 void Peers::SetAdministrators(std::string group, std::vector<std::string> tls_names) {
   users_.SetAdminGroup(std::move(group));
@@ -108,22 +106,14 @@ void Peers::NoteConnection(int fd, uid_t uid) {
   uids_[number] = uid;
 }
 
-Peer Peers::Identify(const grpc::CallbackServerContext& context) {
+Peer Peers::Identify(const grpc::CallbackServerContext& context, bool whoever_for) {
   const std::string connection = context.peer();
   Peer caller = Caller(context, connection);
   std::string name = caller.user;
-  const bool is_by_agent = caller.is_agent;
-  Peer peer = InTheNameOf(std::move(caller), context);
-  peer.is_by_agent = is_by_agent && peer.user != name;
+  const bool is_agent = caller.is_agent;
+  Peer peer = whoever_for ? std::move(caller) : InTheNameOf(std::move(caller), context);
+  peer.is_by_agent = is_agent && peer.user != name;
   peer.caller = std::move(name);
-  peer.origin = OriginOf(connection);
-  return peer;
-}
-
-Peer Peers::Connected(const grpc::CallbackServerContext& context) {
-  const std::string connection = context.peer();
-  Peer peer = Caller(context, connection);
-  peer.caller = peer.user;
   peer.origin = OriginOf(connection);
   return peer;
 }
@@ -207,9 +197,8 @@ std::string Peers::OriginOf(const std::string& connection) {
 }
 
 void Peers::NoteDone(const Peer& peer, absl::string_view object) const {
-  const bool is_told = std::find(std::begin(kNotedWhenDone), std::end(kNotedWhenDone),
-                                 peer.method) != std::end(kNotedWhenDone);
-  if (deeds_ != nullptr && is_told) deeds_->Note(ActorOf(peer), object, absl::StatusCode::kOk);
+  if (deeds_ == nullptr || !absl::c_linear_search(kNotedWhenDone, peer.method)) return;
+  deeds_->Note(ActorOf(peer), object, absl::StatusCode::kOk);
 }
 
 void Peers::NoteDenied(const Peer& peer, absl::string_view object) const {
@@ -221,9 +210,7 @@ Peer Peers::FromDescriptor(absl::string_view number) {
   const uid_t uid = UidOf(number);
   if (uid == kNobodyYet) return {kAnonymous, false, false};
   UnixUser user = users_.Find(uid);
-  const std::vector<std::string>& agents = agents_.users;
-  if (!user.is_administrator &&
-      std::find(agents.begin(), agents.end(), user.name) != agents.end()) {
+  if (!user.is_administrator && absl::c_linear_search(agents_.users, user.name)) {
     return AgentOf(std::move(user.name), agents_.own_host);
   }
   return {std::move(user.name), true, user.is_administrator};
@@ -260,15 +247,14 @@ Peer Peers::FromTransport(const grpc::CallbackServerContext& context) const {
 
 bool Peers::IsTlsAdministrator(const std::string& name) const {
   absl::ReaderMutexLock lock(&mutex_);
-  return std::find(tls_administrators_.begin(), tls_administrators_.end(), name) !=
-         tls_administrators_.end();
+  return absl::c_linear_search(tls_administrators_, name);
 }
 
 absl::StatusOr<Peer> Peers::Authorise(const grpc::CallbackServerContext& context,
                                       absl::string_view method, absl::string_view object) {
   const MethodAccess* const access = FindAccess(method);
   const bool of_agents = access != nullptr && access->least == Role::kAgent;
-  Peer peer = of_agents ? Connected(context) : Identify(context);
+  Peer peer = Identify(context, of_agents);
   peer.method = ShortName(method);
   peer.object = std::string(object);
   absl::Status status = Judge(access, method, peer);

@@ -44,6 +44,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "daemon/base/access_options.h"
 #include "daemon/manager/deed_log.h"
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/calls/access_table.h"
@@ -68,42 +69,25 @@ struct Peer {
   std::string object = {};    // what the call is about: "job:7"; empty: several, which it names
 };
 
-// Who is a node's agent, and not an administrator.
-struct AgentRules {
-  // Names in certificates, the common one or an alternative one, with "{host}" where the host's
-  // stands: "agent-{host}".
-  std::vector<std::string> certificates = {};
-  // Users at the Unix socket: agents of the machine that the daemon runs on.
-  std::vector<std::string> users = {};
-  std::string own_host = {};  // that machine's name
-  // The roots of nodes and the administrators among their users are what they are at the socket.
-  bool trust_root = false;
-};
-
 // The peer, as whoever does what it asks for must know it.
 inline Actor ActorOf(const Peer& peer) {
   return {peer.user,   peer.is_administrator, peer.caller,
           peer.origin, peer.method,           peer.is_scheduled};
 }
 
-struct PeerOptions {
-  std::string admin_group = "coppice-admin";         // need not exist
-  std::vector<std::string> tls_administrators = {};  // common names
-  bool anonymous_may_change = false;                 // callers over TCP without a certificate
-  AgentRules agents = {};
-  bool are_own = false;  // all callers are this process
-};
-
 // Thread-safe.
 class Peers final {
  public:
-  explicit Peers(PeerOptions options);
+  // `are_own`: all callers are this process.
+  Peers(const AccessOptions& options, bool are_own);
 
   // Descriptor `fd` is about to be given to gRPC; `uid` is at the other end.
   void NoteConnection(int fd, uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For whom the call is. Cheap, unless the user was not seen for a minute (UnixUsers).
-  Peer Identify(const grpc::CallbackServerContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For whom the call is; with `whoever_for`, who connected. Cheap, unless the user was not seen
+  // for a minute (UnixUsers).
+  Peer Identify(const grpc::CallbackServerContext& context, bool whoever_for = false)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For whom the call of `method` ("/coppice.v1.Jobs/EndJob") is; of an agents' method who
   // connected, whomever it is for. `object`: what it is about, as deeds name it. PERMISSION_DENIED,
@@ -131,9 +115,7 @@ class Peers final {
  private:
   static constexpr uid_t kNobodyYet = static_cast<uid_t>(-1);
 
-  // Who connected, whomever the call is for.
-  Peer Connected(const grpc::CallbackServerContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same without the origin. `connection`: context.peer(), which gRPC makes anew each time.
+  // Who connected. `connection`: context.peer(), which gRPC makes anew each time.
   Peer Caller(const grpc::CallbackServerContext& context, const std::string& connection)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The user that the metadata of a call by `caller` names; `caller` if it names none, or so many

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/conversion/identifiers.h"
-#include "daemon/rpc/conversion/jobs_conversion.h"
 
 namespace coppice {
 namespace {

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
-#include "daemon/fabric/group_tree.h"
 #include "daemon/manager/inventory.h"
 #include "daemon/rpc/conversion/identifiers.h"
-#include "daemon/rpc/conversion/jobs_conversion.h"
 #include "daemon/rpc/conversion/trees_conversion.h"
 #include "daemon/tree/closed_form.h"
 
@@ -167,19 +164,6 @@ absl::StatusOr<VertexIndex> ResolveRouteEnd(const Fabric& fabric, absl::string_v
 
 namespace {
 
-absl::StatusOr<absl::Time> TimeOf(const google::protobuf::Timestamp& time,
-                                  absl::string_view field) {
-  // The range that google.protobuf.Timestamp states: years 1 to 9999.
-  constexpr int64_t kFirst = -62'135'596'800, kLast = 253'402'300'799;
-  const bool is_good = time.seconds() >= kFirst && time.seconds() <= kLast && time.nanos() >= 0 &&
-                       time.nanos() < 1'000'000'000;
-  if (!is_good) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(field, ": ", time.seconds(), " s ", time.nanos(), " ns is no time"));
-  }
-  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
-}
-
 HistoryResolution FinestBackTo(absl::Time start, absl::Time now) {
   for (const HistoryResolution resolution :
        {HistoryResolution::kReading, HistoryResolution::kMinute}) {
@@ -261,10 +245,10 @@ absl::StatusOr<HistoryQuery> FromProto(const v1::GetPortHistoryRequest& request,
   query.port = static_cast<uint8_t>(request.port());
   query.end = now;
   if (request.has_start_time()) {
-    ASSIGN_OR_RETURN(query.start, TimeOf(request.start_time(), "start_time"));
+    ASSIGN_OR_RETURN(query.start, FromProto(request.start_time(), "start_time"));
   }
   if (request.has_end_time()) {
-    ASSIGN_OR_RETURN(query.end, TimeOf(request.end_time(), "end_time"));
+    ASSIGN_OR_RETURN(query.end, FromProto(request.end_time(), "end_time"));
   }
   if (query.end < query.start) {
     return absl::InvalidArgumentError("end_time is before start_time: give them in order");
@@ -281,10 +265,10 @@ absl::StatusOr<HistoryQuery> FromProto(const v1::GetPortHistoryRequest& request,
 
 absl::Status TimesFromProto(const v1::ListEventsRequest& request, EventFilter& filter) {
   if (request.has_start_time()) {
-    ASSIGN_OR_RETURN(filter.start, TimeOf(request.start_time(), "start_time"));
+    ASSIGN_OR_RETURN(filter.start, FromProto(request.start_time(), "start_time"));
   }
   if (request.has_end_time()) {
-    ASSIGN_OR_RETURN(filter.end, TimeOf(request.end_time(), "end_time"));
+    ASSIGN_OR_RETURN(filter.end, FromProto(request.end_time(), "end_time"));
   }
   return absl::OkStatus();
 }

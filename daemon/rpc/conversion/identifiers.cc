@@ -1,7 +1,7 @@
 #include "daemon/rpc/conversion/identifiers.h"
 
-#include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <system_error>
 
 #include "absl/strings/ascii.h"
@@ -13,6 +13,8 @@
 namespace coppice {
 namespace {
 
+constexpr int64_t kMaxDurationSeconds = 315'576'000'000;  // google/protobuf/duration.proto
+constexpr int64_t kNanosPerSecond = 1'000'000'000;
 constexpr size_t kDefaultPage = 1000;
 constexpr size_t kLargestPage = 10000;
 constexpr size_t kQuotedBytes = 64;  // of a bad text, in a message
@@ -70,6 +72,47 @@ absl::Status UnknownEnumerator(absl::string_view field, int value,
                                const google::protobuf::EnumDescriptor& type) {
   return absl::InvalidArgumentError(
       absl::StrCat(field, ": there is no ", value, "; give a value of ", type.full_name()));
+}
+
+absl::StatusOr<absl::Duration> FromProto(const google::protobuf::Duration& duration,
+                                         absl::string_view field) {
+  if (std::abs(duration.nanos()) >= kNanosPerSecond || duration.seconds() > kMaxDurationSeconds ||
+      duration.seconds() < -kMaxDurationSeconds) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ": ", duration.seconds(), " s and ", duration.nanos(),
+                     " ns is not a duration: give seconds and less than 1000000000 ns"));
+  }
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+absl::StatusOr<absl::Time> FromProto(const google::protobuf::Timestamp& time,
+                                     absl::string_view field) {
+  // The range that google.protobuf.Timestamp states: years 1 to 9999.
+  constexpr int64_t kFirst = -62'135'596'800, kLast = 253'402'300'799;
+  const bool is_good = time.seconds() >= kFirst && time.seconds() <= kLast && time.nanos() >= 0 &&
+                       time.nanos() < 1'000'000'000;
+  if (!is_good) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ": ", time.seconds(), " s ", time.nanos(), " ns is no time"));
+  }
+  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+}
+
+google::protobuf::Timestamp ToTimestamp(absl::Time time) {
+  google::protobuf::Timestamp timestamp;
+  const int64_t seconds = absl::ToUnixSeconds(time);
+  timestamp.set_seconds(seconds);
+  timestamp.set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(seconds))));
+  return timestamp;
+}
+
+google::protobuf::Duration ToDuration(absl::Duration duration) {
+  google::protobuf::Duration converted;
+  absl::Duration rest;
+  converted.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &rest));
+  converted.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+  return converted;
 }
 
 std::string JobObject(absl::string_view id) { return absl::StrCat("job:", id); }

@@ -1,9 +1,11 @@
-// Ids, GUIDs and page tokens as the wire spells them.
+// Ids, GUIDs, times and page tokens as the wire spells them.
 #ifndef COPPICE_DAEMON_RPC_CONVERSION_IDENTIFIERS_H_
 #define COPPICE_DAEMON_RPC_CONVERSION_IDENTIFIERS_H_
 
+#include <google/protobuf/duration.pb.h>
 #include <google/protobuf/generated_enum_reflection.h>
 #include <google/protobuf/repeated_ptr_field.h>
+#include <google/protobuf/timestamp.pb.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -14,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "daemon/base/strong_id.h"
 #include "db/store.h"
 
@@ -47,6 +50,14 @@ absl::StatusOr<std::optional<Value>> ValueOf(const std::pair<Value, Wire> (&pair
   }
   return UnknownEnumerator(field, wire, *google::protobuf::GetEnumDescriptor<Wire>());
 }
+
+// INVALID_ARGUMENT, naming `field`: out of protobuf's range.
+absl::StatusOr<absl::Duration> FromProto(const google::protobuf::Duration& duration,
+                                         absl::string_view field);
+absl::StatusOr<absl::Time> FromProto(const google::protobuf::Timestamp& time,
+                                     absl::string_view field);
+google::protobuf::Timestamp ToTimestamp(absl::Time time);
+google::protobuf::Duration ToDuration(absl::Duration duration);
 
 // What a call is about, as error details and the deeds name it.
 std::string JobObject(absl::string_view id);

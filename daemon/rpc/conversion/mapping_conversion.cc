@@ -1,7 +1,6 @@
 #include "daemon/rpc/conversion/mapping_conversion.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,7 +9,6 @@
 #include "daemon/mapping/input/pattern_file.h"
 #include "daemon/mapping/input/square_matrix.h"
 #include "daemon/rpc/conversion/identifiers.h"
-#include "google/protobuf/util/time_util.h"
 #include "proto/text/option_words.h"
 
 namespace coppice {
@@ -49,17 +47,6 @@ absl::Status FillDistance(const v1::MappingTask& message, MappingTask& task) {
   task.distance =
       kind.value_or(task.matrix ? PlaceDistanceKind::kMatrix : PlaceDistanceKind::kHops);
   return absl::OkStatus();
-}
-
-// Up to some 30 years; the mapper knows its own limit.
-absl::StatusOr<absl::Duration> BudgetFromProto(const google::protobuf::Duration& duration) {
-  constexpr int64_t kLongest = 1'000'000'000;
-  if (duration.seconds() < 0 || duration.nanos() < 0 || duration.nanos() > 999'999'999 ||
-      duration.seconds() > kLongest || (duration.seconds() == 0 && duration.nanos() == 0)) {
-    return Bad("budget", absl::StrCat(duration.seconds(), " s and ", duration.nanos(),
-                                      " ns; give a time above 0"));
-  }
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
 
 // Of a place in a fabric all are known.
@@ -198,7 +185,9 @@ absl::StatusOr<MapRanksArgs> FromProto(const v1::MapRanksRequest& request) {
   ASSIGN_OR_RETURN(args.task, FromProto(request.task()));
   args.algorithm = request.algorithm();
   if (request.has_budget()) {
-    ASSIGN_OR_RETURN(args.budget, BudgetFromProto(request.budget()));
+    ASSIGN_OR_RETURN(const absl::Duration budget, FromProto(request.budget(), "budget"));
+    if (budget <= absl::ZeroDuration()) return Bad("budget", "give a time above 0");
+    args.budget = budget;
   }
   if (request.seed() != 0) args.seed = request.seed();
   ASSIGN_OR_RETURN(args.emit, EmitOf(request.emit()));
@@ -255,8 +244,7 @@ void ToProto(const OrderRecord& order, v1::StoredOrder& message) {
   message.set_job_id(absl::StrCat(order.job.value()));
   message.mutable_permutation()->Add(order.positions.begin(), order.positions.end());
   message.set_note(order.note);
-  *message.mutable_create_time() =
-      google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(order.created));
+  *message.mutable_create_time() = ToTimestamp(order.created);
 }
 
 void ToProto(const MappingAlgorithm& algorithm, v1::Algorithm& message) {

@@ -1,14 +1,13 @@
 #include "daemon/rpc/conversion/placements_conversion.h"
 
 #include <cstdlib>
-#include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/conversion/identifiers.h"
-#include "daemon/rpc/conversion/jobs_conversion.h"
+#include "daemon/rpc/conversion/mapping_conversion.h"
 #include "proto/text/node_list.h"
 
 namespace coppice {
@@ -151,6 +150,41 @@ void ToProto(const NodeDistancesView& view, v1::NodeDistances& message) {
   message.mutable_nodes()->Add(view.nodes.begin(), view.nodes.end());
   message.mutable_hops()->Add(view.hops.begin(), view.hops.end());
   message.mutable_levels()->Add(view.levels.begin(), view.levels.end());
+}
+
+absl::StatusOr<std::shared_ptr<const Pattern>> PlacementPatterns::Of(
+    const v1::PlacementTraffic& traffic) {
+  const bool is_stored = !traffic.pattern_name().empty();
+  const int given = traffic.has_pattern() + traffic.has_pattern_file() + is_stored;
+  if (given == 0) return nullptr;
+  if (given > 1) {
+    return absl::InvalidArgumentError(
+        "traffic: give one of pattern, pattern_name and pattern_file, not several");
+  }
+  const auto known = stored_.find(traffic.pattern_name());
+  if (known != stored_.end()) return known->second;
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Pattern> pattern, Read(traffic));
+  const bool is_first = held_ == 0;
+  held_ += pattern->MemoryBytes();
+  if (!is_first && held_ > kMaxBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("traffic: this pattern and those of the requests before take more than ",
+                     kMaxBytes >> 20, " MiB; ask for fewer at once"));
+  }
+  if (is_stored) stored_.emplace(traffic.pattern_name(), pattern);
+  return pattern;
+}
+
+absl::StatusOr<std::shared_ptr<const Pattern>> PlacementPatterns::Read(
+    const v1::PlacementTraffic& traffic) {
+  if (!traffic.pattern_name().empty()) {
+    return pattern_store_->Load(traffic.pattern_name(), user_, *memory_);
+  }
+  ASSIGN_OR_RETURN(MemoryBudget::Share room,
+                   memory_->Take(ReadingBytes(traffic), "reading this pattern"));
+  ASSIGN_OR_RETURN(std::shared_ptr<const Pattern> pattern, PatternOf(traffic));
+  room.ShrinkTo(pattern->MemoryBytes());
+  return Counted(std::move(pattern), std::move(room));
 }
 
 }  // namespace coppice

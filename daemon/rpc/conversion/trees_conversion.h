@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "coppice/v1/trees.pb.h"
 #include "daemon/fabric/fabric.h"
+#include "daemon/manager/change_feed.h"
 #include "daemon/manager/requests.h"
 
 namespace coppice {
@@ -42,6 +43,28 @@ v1::Operation ToProto(Operation operation);
 absl::StatusOr<Operation> FromProto(v1::Operation operation);
 v1::TreeType ToProto(TreeType type);
 v1::RouteKind ToProto(RouteKind kind);
+
+// coppice.v1.BatchCreateTrees*.
+
+// INVALID_ARGUMENT: a job id or enumerator that is none; more axes, cells or communicators than any
+// batch may have; a communicator of no ranks; ranges and a list at once, ranges that hold no rank,
+// more than `max_ranks` or one beyond 2^32 (names the communicator). Whether the grid or the ranks
+// fit the job, and all else, is the manager's to say.
+absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& request,
+                                          uint32_t max_ranks);
+
+// Of the trees in a stream. INVALID_ARGUMENT: RANK.
+absl::StatusOr<TreeDetail> BatchDetail(v1::TreeView view);
+// The same; SUMMARY if it is unspecified.
+absl::StatusOr<TreeDetail> WatchDetail(v1::TreeView view);
+
+// Writes over `message`. O(nodes) if `detail` is full.
+void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& message);
+
+void ToProto(const BatchView::Tree& tree, TreeDetail detail, v1::BatchTree& message);
+void ToProto(const BatchView& batch, v1::BatchSummary& summary);
+void ToProto(BatchWatch::Phase phase, uint32_t done, uint32_t communicators,
+             v1::BatchProgress& progress);
 
 }  // namespace coppice
 

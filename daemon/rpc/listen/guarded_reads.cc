@@ -8,15 +8,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/strings/string_view.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "daemon/base/caller_bounds.h"
 #include "daemon/base/log.h"
@@ -25,7 +22,6 @@ namespace coppice {
 namespace {
 
 constexpr size_t kMaxDescriptors = 1 << 20;
-constexpr absl::Duration kLogPeriod = absl::Seconds(10);
 
 // What one client has sent of messages that have not come whole, over all its connections.
 class HalfSent final {
@@ -138,21 +134,6 @@ class GuardTable final {
   std::atomic<bool> in_use_{false};
 };
 
-// A client that comes again and again must not fill the log.
-void LogDropped(const std::string& who, absl::string_view why) {
-  static std::atomic<int64_t> next_ns{0};
-  static std::atomic<uint64_t> untold{0};
-  const absl::Time now = absl::Now();
-  int64_t due = next_ns.load();
-  if (absl::ToUnixNanos(now) < due ||
-      !next_ns.compare_exchange_strong(due, absl::ToUnixNanos(now + kLogPeriod))) {
-    ++untold;
-    return;
-  }
-  spdlog::warn("a connection of {} was closed: {}; {} others since the last word", who,
-               std::string(why), untold.exchange(0));
-}
-
 bool IsGood(GuardedSocket& socket, const msghdr& message, size_t size) {
   for (size_t i = 0; i < message.msg_iovlen && size > 0; ++i) {
     const iovec& part = message.msg_iov[i];
@@ -160,7 +141,8 @@ bool IsGood(GuardedSocket& socket, const msghdr& message, size_t size) {
     const absl::string_view why = socket.Take({static_cast<const char*>(part.iov_base), here});
     if (!why.empty()) {
       socket.GiveBack();
-      LogDropped(socket.who, why);
+      static RareWarning dropped;
+      dropped.Say(absl::StrCat("a connection of ", socket.who, " was closed: ", why));
       return false;
     }
     size -= here;

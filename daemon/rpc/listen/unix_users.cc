@@ -7,21 +7,16 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "daemon/rpc/listen/peer_names.h"
 
 namespace coppice {
 namespace {
 
-constexpr absl::Duration kKept = absl::Minutes(1);
-constexpr size_t kMaxAnswers = 65'536;  // that are kept, of uids and of names
 constexpr size_t kLongestName = 255;
 constexpr size_t kFirstBuffer = 4096;
 constexpr size_t kLargestBuffer = 1 << 20;  // of one entry; a group may list thousands of members
@@ -90,9 +85,6 @@ bool IsPlain(const std::string& name) {
          !absl::StrContains(name, ":") && !absl::StartsWith(name, kRootOfNode);
 }
 
-// A clock that was set back must not keep an answer for longer, either.
-bool IsFresh(absl::Time until, absl::Time now) { return now < until && until - now <= kKept; }
-
 UnixUser LookUp(uid_t uid, const std::string& admin_group) {
   UnixUser user{absl::StrCat(uid), uid == 0, uid == 0};
   const std::optional<Account> account = FindAccount(uid);
@@ -118,43 +110,28 @@ std::optional<gid_t> UnixUsers::FindGroup(const std::string& name) {
 }
 
 UnixUser UnixUsers::Find(uid_t uid) {
-  const std::optional<UnixUser> known = Known(uid);
+  std::optional<UnixUser> known;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    known = users_.Find(uid);
+  }
   UnixUser user = known.has_value() ? *known : Ask(uid);
   user.is_administrator = user.is_administrator || uid == geteuid();
   return user;
 }
 
-std::optional<UnixUser> UnixUsers::Known(uid_t uid) const {
-  const absl::Time now = absl::Now();
-  absl::ReaderMutexLock lock(&mutex_);
-  const auto found = answers_.find(uid);
-  if (found == answers_.end() || !IsFresh(found->second.until, now)) return std::nullopt;
-  return found->second.user;
-}
-
-std::optional<UnixUsers::NamedAnswer> UnixUsers::Known(const std::string& name) const {
-  const absl::Time now = absl::Now();
-  absl::ReaderMutexLock lock(&mutex_);
-  const auto found = named_answers_.find(name);
-  if (found == named_answers_.end() || !IsFresh(found->second.until, now)) return std::nullopt;
-  return found->second;
-}
-
 UnixUser UnixUsers::Ask(uid_t uid) {
-  std::string group = admin_group();
+  const std::string group = admin_group();
   UnixUser user = LookUp(uid, group);
   absl::MutexLock lock(&mutex_);
-  if (group != admin_group_) return user;
-  if (answers_.size() >= kMaxAnswers) answers_.clear();
-  answers_[uid] = {user, absl::Now() + kKept};
+  if (group == admin_group_) users_.Put(uid, user);
   return user;
 }
 
 std::optional<uid_t> UnixUsers::Ask(const std::string& name) {
   const std::optional<uid_t> uid = FindUid(name);
   absl::MutexLock lock(&mutex_);
-  if (named_answers_.size() >= kMaxAnswers) named_answers_.clear();
-  named_answers_[name] = {uid, absl::Now() + kKept};
+  uids_.Put(name, uid);
   return uid;
 }
 
@@ -171,13 +148,20 @@ std::optional<UnixUser> UnixUsers::FindNamed(const std::string& user,
     uid = number;
   } else {
     if (!IsPlain(user)) return std::nullopt;
-    const std::optional<NamedAnswer> known = Known(user);
+    std::optional<std::optional<uid_t>> known;
+    {
+      absl::ReaderMutexLock lock(&mutex_);
+      known = uids_.Find(user);
+    }
     if (!known.has_value() && !may_ask()) return std::nullopt;
-    uid = known.has_value() ? known->uid : Ask(user);
+    uid = known.has_value() ? *known : Ask(user);
     if (!uid.has_value()) return UnixUser{user};
   }
-  std::optional<UnixUser> known = Known(*uid);
-  if (known.has_value()) return known;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    std::optional<UnixUser> known = users_.Find(*uid);
+    if (known.has_value()) return known;
+  }
   if (!may_ask()) return std::nullopt;
   return Ask(*uid);
 }
@@ -185,7 +169,7 @@ std::optional<UnixUser> UnixUsers::FindNamed(const std::string& user,
 void UnixUsers::SetAdminGroup(std::string group) {
   absl::MutexLock lock(&mutex_);
   admin_group_ = std::move(group);
-  answers_.clear();
+  users_.Clear();
 }
 
 std::string UnixUsers::admin_group() const {

@@ -6,14 +6,17 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 namespace coppice {
@@ -22,6 +25,34 @@ struct UnixUser {
   std::string name;  // the login name, else the uid in digits; never one of another meaning
   bool is_administrator = false;
   bool is_root = false;  // uid 0, whatever it is called
+};
+
+// Answers of the system, each for a minute.
+template <class Key, class Value>
+class KeptAnswers final {
+ public:
+  std::optional<Value> Find(const Key& key) const {
+    const auto found = answers_.find(key);
+    if (found == answers_.end()) return std::nullopt;
+    // A clock that was set back must not keep an answer for longer, either.
+    const absl::Duration left = found->second.until - absl::Now();
+    if (left <= absl::ZeroDuration() || left > kKept) return std::nullopt;
+    return found->second.value;
+  }
+  void Put(const Key& key, Value value) {
+    if (answers_.size() >= kMost) answers_.clear();
+    answers_[key] = {std::move(value), absl::Now() + kKept};
+  }
+  void Clear() { answers_.clear(); }
+
+ private:
+  static constexpr absl::Duration kKept = absl::Minutes(1);
+  static constexpr size_t kMost = 65'536;
+  struct Answer {
+    Value value;
+    absl::Time until;
+  };
+  absl::flat_hash_map<Key, Answer> answers_;
 };
 
 // Thread-safe. A first look-up, or one after a minute, asks the system on the caller's thread.
@@ -51,27 +82,14 @@ class UnixUsers final {
   static std::optional<gid_t> FindGroup(const std::string& group);
 
  private:
-  struct Answer {
-    UnixUser user;
-    absl::Time until;
-  };
-
-  struct NamedAnswer {
-    std::optional<uid_t> uid;
-    absl::Time until;
-  };
-
-  // What is known of them for less than a minute.
-  std::optional<UnixUser> Known(uid_t uid) const ABSL_LOCKS_EXCLUDED(mutex_);
-  std::optional<NamedAnswer> Known(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Root and the members of the group are administrators.
   UnixUser Ask(uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<uid_t> Ask(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable absl::Mutex mutex_;
   std::string admin_group_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<uid_t, Answer> answers_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<std::string, NamedAnswer> named_answers_ ABSL_GUARDED_BY(mutex_);
+  KeptAnswers<uid_t, UnixUser> users_ ABSL_GUARDED_BY(mutex_);
+  KeptAnswers<std::string, std::optional<uid_t>> uids_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace coppice

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "daemon/rpc/listen/unix_listener.h"
+#include "daemon/rpc/listen/listeners.h"
 #include "daemon/rpc/listen/unix_users.h"
 #include "tests/unit/rpc/loopback.h"
 #include "tests/unit/rpc/users.h"
@@ -210,7 +210,7 @@ TEST_F(Owners, ConnectAsTheSocketsModeAllows) {
 }
 
 // Opens a socket for the group and says which mode and group its file has.
-struct stat SocketOf(const SocketAccess& access) {
+struct stat SocketOf(const AccessOptions& access) {
   std::string folder = "/tmp/coppice-socket-XXXXXX";
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
   struct stat info {};
