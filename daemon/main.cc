@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
@@ -35,7 +34,7 @@
 #include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/metrics/exporter.h"
-#include "daemon/rpc/listen/listen_address.h"
+#include "daemon/rpc/listen/listeners.h"
 #include "daemon/rpc/listen/tls_credentials.h"
 #include "daemon/rpc/listen/unix_users.h"
 #include "daemon/rpc/server.h"

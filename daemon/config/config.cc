@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/toml_text.h"
 #include "daemon/config/config_sections.h"

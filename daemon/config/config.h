@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "daemon/base/access_options.h"
 #include "daemon/base/caller_bounds.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/manager/options.h"

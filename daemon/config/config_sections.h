@@ -1,9 +1,5 @@
-// How sections of the configuration file are read.
-//
-// Sections of the configuration that are more than single keys: who may connect, who may do
-// everything and who is a node's agent (socket_mode, socket_group, admin_group, insecure_tcp,
-// [tls], [agents]); the cost profile; rules for switches. Each reads its own and names what is
-// wrong.
+// How the configuration file is read: its tables key by key, and the sections that are more than
+// single keys.
 #ifndef COPPICE_DAEMON_CONFIG_CONFIG_SECTIONS_H_
 #define COPPICE_DAEMON_CONFIG_CONFIG_SECTIONS_H_
 

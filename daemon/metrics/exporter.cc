@@ -2,13 +2,11 @@
 
 #include <arpa/inet.h>
 
-#include <algorithm>
 #include <exception>
 #include <limits>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "daemon/base/status_macros.h"
 

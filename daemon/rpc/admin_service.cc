@@ -1,8 +1,6 @@
 // The Admin service: coppice/v1/admin.proto over the daemon's numbers. What a reload does is handed
 // in: the configuration file is not this folder's to know.
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "coppice/v1/admin.pb.h"
 #include "daemon/manager/quota_ledger.h"
@@ -68,16 +66,9 @@ void AddHoldings(const DaemonCounts& counts, v1::DaemonStatus& status) {
 // An upper bound of what this share of the commits kept; the last bucket has no bound, the one
 // below it is the best that can be said.
 absl::Duration CommitQuantile(const StoreStatistics& store, double share) {
-  const auto& counts = store.commit_times;
-  const uint64_t all = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
-  if (all == 0) return absl::ZeroDuration();
-  const double wanted = std::ceil(share * static_cast<double>(all));
-  uint64_t within = 0;
-  for (size_t i = 0; i < StoreStatistics::kBounds.size(); ++i) {
-    within += counts[i];
-    if (static_cast<double>(within) >= wanted) return StoreStatistics::kBounds[i];
-  }
-  return StoreStatistics::kBounds.back();
+  const std::optional<size_t> bucket = BucketOfShare(store.commit_times, share);
+  if (!bucket) return absl::ZeroDuration();
+  return StoreStatistics::kBounds[std::min(*bucket, StoreStatistics::kBounds.size() - 1)];
 }
 
 void AddStore(const StoreStatistics& store, v1::DaemonStatus& status) {

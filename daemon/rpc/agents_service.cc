@@ -222,12 +222,9 @@ class AgentsService final : public Service {
 
   grpc::ServerWriteReactor<v1::MeasureDistancesUpdate>* MeasureDistances(
       const absl::StatusOr<Peer>& peer, const v1::MeasureDistancesRequest& request) {
-    const std::shared_ptr<MeasureStream> stream =
-        MeasureStream::Open(measurements_, "distances", peer.status());
-    if (stream->is_over()) return stream.get();
-    const absl::Status begun = BeginMeasurement(*peer, request, stream);
-    if (!begun.ok()) stream->End(begun);
-    return stream.get();
+    return MeasureStream::Open(measurements_, "distances", peer.status(), [&](const auto& stream) {
+      return BeginMeasurement(*peer, request, stream);
+    });
   }
 
   absl::Status BeginMeasurement(const Peer& peer, const v1::MeasureDistancesRequest& request,

@@ -14,7 +14,6 @@
 #include <grpcpp/server_context.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,7 +25,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "daemon/rpc/calls/error_details.h"
-#include "daemon/rpc/listen/peer_names.h"
+#include "daemon/rpc/listen/unix_users.h"
 #include "proto/request_check.h"
 
 namespace coppice {

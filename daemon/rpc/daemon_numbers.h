@@ -3,12 +3,14 @@
 #ifndef COPPICE_DAEMON_RPC_DAEMON_NUMBERS_H_
 #define COPPICE_DAEMON_RPC_DAEMON_NUMBERS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "daemon/base/process.h"
@@ -25,7 +27,10 @@ struct RpcNumbers {
   uint32_t waiting_batches = 0, waiting_searches = 0;  // for one of theirs
 
   // Streams of a method that are open now.
-  uint32_t open(absl::string_view method) const;
+  uint32_t open(absl::string_view method) const {
+    const auto found = absl::c_find_if(methods, [&](const auto& m) { return m.name == method; });
+    return found == methods.end() ? 0 : static_cast<uint32_t>(found->open);
+  }
 };
 
 struct DaemonNumbers {
@@ -39,11 +44,14 @@ struct DaemonNumbers {
   ProcessNumbers process;
 
   // Time since a sweep, full or light, last confirmed the fabric; unset before the first.
-  std::optional<absl::Duration> snapshot_age() const;
+  std::optional<absl::Duration> snapshot_age() const {
+    if (view == nullptr) return std::nullopt;
+    const absl::Time confirmed =
+        std::max({view->swept, sweeps.full.last_time, sweeps.light.last_time});
+    // The wall clock may have been set back since.
+    return std::max(now - confirmed, absl::ZeroDuration());
+  }
 };
-
-// Waits for no sweep and not for the database; takes about 100 us.
-DaemonNumbers GatherNumbers(const Manager& manager, RpcNumbers rpc, std::string version);
 
 }  // namespace coppice
 

@@ -1,5 +1,4 @@
 // The Fabric service: coppice/v1/fabric.proto over the manager. Status codes are stated there.
-#include <algorithm>
 
 #include "absl/time/clock.h"
 #include "coppice/v1/fabric.pb.h"
@@ -163,12 +162,8 @@ class FabricService final : public Service {
                                 v1::ListPortCountersResponse& response) {
     ASSIGN_OR_RETURN(const auto view, View());
     const Fabric& fabric = *view->snapshot->fabric;
-    ASSIGN_OR_RETURN(const Guid guid, ParseGuid(request.switch_guid()));
-    if (!fabric.FindSwitch(guid)) {
-      return absl::NotFoundError(
-          absl::StrCat("switch ", ToString(guid),
-                       " is not in the fabric: list the switches for those that are"));
-    }
+    ASSIGN_OR_RETURN(const SwitchIndex found, FindSwitch(fabric, request.switch_guid()));
+    const Guid guid = fabric.switch_info(found).guid;
     ASSIGN_OR_RETURN(const std::vector<PortCounterRecord> ports, manager_->PortCounts(guid));
     for (const PortCounterRecord& port : ports) ToProto(fabric, port, *response.add_ports());
     return absl::OkStatus();

@@ -4,7 +4,6 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
-#include <cstdint>
 #include <set>
 
 #include "absl/algorithm/container.h"

@@ -112,12 +112,9 @@ class MappingService final : public Service {
 
   grpc::ServerWriteReactor<v1::MapRanksUpdate>* MapRanks(const absl::StatusOr<Peer>& peer,
                                                          const v1::MapRanksRequest& request) {
-    const std::shared_ptr<MapStream> stream =
-        MapStream::Open(searches_, TaskObject(request.task()), peer.status());
-    if (stream->is_over()) return stream.get();
-    const absl::Status begun = BeginSearch(peer->user, request, stream);
-    if (!begun.ok()) stream->End(begun);
-    return stream.get();
+    return MapStream::Open(
+        searches_, TaskObject(request.task()), peer.status(),
+        [&](const auto& stream) { return BeginSearch(peer->user, request, stream); });
   }
 
   absl::Status BeginSearch(const std::string& user, const v1::MapRanksRequest& request,

@@ -7,8 +7,6 @@
 #include <grpcpp/server_posix.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
@@ -16,7 +14,6 @@
 #include "daemon/rpc/bounded_service.h"
 #include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/listen/guarded_reads.h"
-#include "daemon/rpc/listen/listen_address.h"
 #include "daemon/rpc/listen/listeners.h"
 #include "daemon/rpc/listen/tls_credentials.h"
 
@@ -110,12 +107,11 @@ class Server final : public RpcServer {
       : parts_(parts),
         options_(options),
         pools_(std::make_unique<WorkerPools>(options)),
-        peers_(options, options.in_process),
+        peers_(options, options.in_process, &parts.manager->deeds()),
         admission_(options.admission, &SystemClock()),
         connections_(Connections::kUnix, options.connections, &SystemClock()),
         bounds_{&admission_, &peers_, &connections_, static_cast<size_t>(options.max_request_bytes),
                 static_cast<size_t>(options.admission.request_memory)} {
-    peers_.SetDeedLog(&parts.manager->deeds());
     const ServiceParts made{parts,        &options_,    &peers_,
                             &statistics_, pools_.get(), [this] { return Numbers(); }};
     for (auto* const make :
@@ -159,15 +155,24 @@ class Server final : public RpcServer {
     if (tcp_listener_ != nullptr) tcp_listener_->SetBounds(connections);
   }
   DaemonNumbers Numbers() const override {
-    RpcNumbers numbers;
-    numbers.methods = statistics_.Numbers();
-    numbers.agents = static_cast<uint32_t>(parts_.meter->connected());
-    numbers.measured_distances = parts_.distances->size();
-    numbers.waiting_calls = static_cast<uint32_t>(pools_->calls.waiting());
-    numbers.waiting_batches = static_cast<uint32_t>(pools_->batches.waiting());
-    numbers.waiting_searches = static_cast<uint32_t>(
+    const Manager& manager = *parts_.manager;
+    DaemonNumbers numbers;
+    numbers.version = options_.version;
+    numbers.now = absl::Now();
+    numbers.view = manager.fabric();
+    numbers.sweeps = manager.Sweeps();
+    numbers.counts = manager.Counts();
+    numbers.store = manager.Statistics();
+    numbers.process = ReadProcess();
+    RpcNumbers& rpc = numbers.rpc;
+    rpc.methods = statistics_.Numbers();
+    rpc.agents = static_cast<uint32_t>(parts_.meter->connected());
+    rpc.measured_distances = parts_.distances->size();
+    rpc.waiting_calls = static_cast<uint32_t>(pools_->calls.waiting());
+    rpc.waiting_batches = static_cast<uint32_t>(pools_->batches.waiting());
+    rpc.waiting_searches = static_cast<uint32_t>(
         pools_->searches.waiting() + pools_->patterns.waiting() + pools_->placements.waiting());
-    return GatherNumbers(*parts_.manager, std::move(numbers), options_.version);
+    return numbers;
   }
 
   void Shutdown(absl::Duration grace) override {

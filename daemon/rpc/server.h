@@ -1,5 +1,5 @@
 // The gRPC server: puts the services, health and reflection on the addresses, and takes them down
-// in good order. Knows the manager as the services do; constructs no part of it.
+// in good order.
 //
 //   Unix address: UnixListener accepts, learns the user --> Peers --> gRPC gets the descriptor
 //   TCP address:  TcpListener accepts, so many --> gRPC, with TLS or, if it must be, without
@@ -15,7 +15,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "daemon/base/access_options.h"
 #include "daemon/base/caller_bounds.h"
 #include "daemon/manager/distances/distance_meter.h"
 #include "daemon/manager/distances/distance_store.h"

@@ -11,15 +11,11 @@ namespace {
 
 // Messages of calls that one call after another reuses, with the memory they have: a tree's answer
 // is dozens of small allocations, made on one thread and freed on another, which is the dearest
-// case for malloc.
+// case for malloc. (In a protobuf arena each of these threads would have blocks of its own.)
 //
 //   idle --AllocateMessages--> a call's request and answer --Release, cleared--> idle
 //                                                          --large-------------> freed
 //
-// Not a protobuf arena: an arena gives each thread that builds a part of the message blocks of its
-// own, and the answer is built on another thread than the request. Clear keeps the memory of lists,
-// strings and of the submessages that are `optional` in the .proto.
-
 // Thread-safe. Outlives every call that was given messages.
 template <class Request, class Response>
 class MessagePool final : public grpc::MessageAllocator<Request, Response> {
@@ -149,7 +145,7 @@ class TreesService final : public Service {
       if (!tree.ok()) return call->End(tree.status());
       const size_t ranks = tree->record->ranks.size();
       call->AnswerRanks(workers_, ranks, [call, &response, tree = *std::move(tree)] {
-        FullToProto(tree, response);
+        ToProto(tree, TreeDetail::kFull, response);
         call->End(absl::OkStatus());
       });
     };
@@ -166,12 +162,9 @@ class TreesService final : public Service {
 
   grpc::ServerWriteReactor<v1::BatchCreateTreesUpdate>* BatchCreateTrees(
       const absl::StatusOr<Peer>& peer, const v1::BatchCreateTreesRequest& request) {
-    const std::shared_ptr<BatchStream> stream =
-        BatchStream::Open(batches_, JobObject(request.job_id()), peer.status());
-    if (stream->is_over()) return stream.get();
-    const absl::Status begun = BeginBatch(*peer, request, stream);
-    if (!begun.ok()) stream->End(begun);
-    return stream.get();
+    return BatchStream::Open(
+        batches_, JobObject(request.job_id()), peer.status(),
+        [&](const auto& stream) { return BeginBatch(*peer, request, stream); });
   }
 
   absl::Status BeginBatch(const Peer& peer, const v1::BatchCreateTreesRequest& request,
@@ -241,19 +234,12 @@ class TreesService final : public Service {
 
   absl::Status Tell(const TreeView& tree, const v1::GetTreeRequest& request, v1::Tree& response) {
     ASSIGN_OR_RETURN(const TreeDetail detail, FromProto(request.view()));
-    switch (detail) {
-      case TreeDetail::kFull:
-        FullToProto(tree, response);
-        break;
-      case TreeDetail::kSummary:
-        SummaryToProto(tree, response);
-        break;
-      case TreeDetail::kRank: {
-        const std::shared_ptr<const FabricView> view = manager_->fabric();
-        return RankToProto(tree, request.rank(),
-                           view == nullptr ? nullptr : view->snapshot->fabric.get(), response);
-      }
+    if (detail == TreeDetail::kRank) {
+      const std::shared_ptr<const FabricView> view = manager_->fabric();
+      return RankToProto(tree, request.rank(),
+                         view == nullptr ? nullptr : view->snapshot->fabric.get(), response);
     }
+    ToProto(tree, detail, response);
     return absl::OkStatus();
   }
 
@@ -267,7 +253,9 @@ class TreesService final : public Service {
     ASSIGN_OR_RETURN(const int64_t after, ParseIdToken(request.page_token()));
     response.set_next_page_token(FillPage(
         manager_->ListTrees(job, TreeId(after), size + 1), size, response.mutable_trees(),
-        [](const TreeView& tree, v1::Tree& message) { SummaryToProto(tree, message); },
+        [](const TreeView& tree, v1::Tree& message) {
+          ToProto(tree, TreeDetail::kSummary, message);
+        },
         [](const TreeView& last) { return absl::StrCat(last.record->id.value()); }));
     return absl::OkStatus();
   }

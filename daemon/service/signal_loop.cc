@@ -4,17 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "coppice/v1/fabric.grpc.pb.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/rpc/calls/worker_pool.h"
 #include "proto/status_conversion.h"
 
 namespace coppice {
@@ -116,20 +114,14 @@ constexpr int kPartsOfWatchdog = 3;
 
 int SignalLoop::Run() {
   service_->Ready(StatusLine());
-  std::thread reloads([this] { ReloadWhenAsked(); });
   const int signal = Listen();
-  {
-    std::lock_guard lock(mu_);
-    stopping_ = true;
-  }
-  asked_.notify_one();
-  reloads.join();
   service_->Stopping();  // last: the end of a reload says that the daemon is ready
   return signal;
 }
 
 int SignalLoop::Listen() {
   const absl::Duration pulse = std::min(kStatusPeriod, service_->watchdog() / kPartsOfWatchdog);
+  WorkerPool reloads(1);
   auto next = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(pulse);
   while (true) {
     const auto now = std::chrono::steady_clock::now();
@@ -140,11 +132,12 @@ int SignalLoop::Listen() {
     }
     const int signal =
         Next(service_->is_there() ? absl::FromChrono(next - now) : absl::InfiniteDuration());
-    if (signal != 0 && signal != SIGHUP) return signal;
-    if (signal == 0) continue;
-    std::lock_guard lock(mu_);
-    is_asked_ = true;
-    asked_.notify_one();
+    if (signal == SIGHUP) {
+      if (!is_asked_.exchange(true)) reloads.Submit([this] { Reload(); });
+    } else if (signal != 0) {
+      is_stopping_ = true;
+      return signal;
+    }
   }
 }
 
@@ -159,18 +152,12 @@ int SignalLoop::Next(absl::Duration wait) const {
   return std::max(signal, 0);
 }
 
-void SignalLoop::ReloadWhenAsked() {
-  std::unique_lock lock(mu_);
-  while (true) {
-    asked_.wait(lock, [this] { return is_asked_ || stopping_; });
-    if (stopping_) return;
-    is_asked_ = false;
-    lock.unlock();
-    service_->Reloading();
-    (void)reloader_->Reload("");  // it has told what happened
-    service_->Ready(StatusLine());
-    lock.lock();
-  }
+void SignalLoop::Reload() {
+  if (is_stopping_) return;
+  is_asked_ = false;
+  service_->Reloading();
+  (void)reloader_->Reload("");  // it has told what happened
+  service_->Ready(StatusLine());
 }
 
 void SignalLoop::Pulse() {

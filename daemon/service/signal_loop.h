@@ -1,5 +1,3 @@
-// What the main thread does once everything runs, and the configuration that SIGHUP reads again.
-//
 // What the daemon's main thread does once everything runs: waits for signals, has SIGHUP reload on
 // a thread of its own, and tells the service manager how it is.
 //
@@ -9,7 +7,7 @@
 #ifndef COPPICE_DAEMON_SERVICE_SIGNAL_LOOP_H_
 #define COPPICE_DAEMON_SERVICE_SIGNAL_LOOP_H_
 
-#include <condition_variable>
+#include <atomic>
 #include <csignal>
 #include <functional>
 #include <mutex>
@@ -83,7 +81,7 @@ class SignalLoop final {
   int Listen();
   // The next signal; 0 after `wait` without one.
   int Next(absl::Duration wait) const;
-  void ReloadWhenAsked();
+  void Reload();
   // The status line and, if the daemon answers, the watchdog's sign of life.
   void Pulse();
   std::string StatusLine() const;
@@ -94,11 +92,8 @@ class SignalLoop final {
   Reloader* const reloader_;
   const ServiceManager* const service_;
 
-  std::mutex mu_;
-  std::condition_variable asked_;
-  // Guarded by mu_.
-  bool is_asked_ = false;  // SIGHUP came, and no reload has begun since
-  bool stopping_ = false;
+  std::atomic<bool> is_asked_ = false;  // SIGHUP came, and no reload has begun since
+  std::atomic<bool> is_stopping_ = false;
 };
 
 }  // namespace coppice

@@ -5,18 +5,15 @@
 //                     +--> waits, unread, behind its caller's own calls; callers take turns
 //                     +--> refused: RESOURCE_EXHAUSTED, as more wait already
 //
-// A caller is who called (bounded_service.cc). Each has its own places for calls, for streams and
-// for requests that are being read, a share of the memory that requests under way may take, and one
-// of what answers may take until they have been read. So a caller that floods waits for itself.
-// Those for whom one node's agent calls have a bound together, as it may say any names; and so have
-// all callers: of that nobody takes more than half of what is left.
+// Each caller has places of its own for calls, for streams and for requests that are being read, a
+// share of the memory that requests under way may take, and one of what answers may take until they
+// have been read. So have those together for whom one node's agent calls, and all callers, of which
+// nobody takes more than half of what is left (README.md, "Bounds per caller").
 //
 //   memory of all  [ a: its share | b: its share | half of the rest for c ... ]
 //   beside it      [ one request, and one answer, that is larger than its caller's share ]
 //
-// Beside it, so that a large one takes nothing from the shares of others. Administrators have one
-// of their own. What a call answers that has changed something is never refused: who has left too
-// much unread is refused before. Knows no gRPC and no services.
+// Knows no gRPC and no services.
 #ifndef COPPICE_DAEMON_RPC_CALLS_ADMISSION_H_
 #define COPPICE_DAEMON_RPC_CALLS_ADMISSION_H_
 

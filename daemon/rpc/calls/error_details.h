@@ -5,8 +5,6 @@
 
 #include <grpcpp/support/status.h>
 
-#include <string>
-
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 

@@ -16,7 +16,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "daemon/rpc/listen/peer_names.h"
+#include "daemon/rpc/listen/unix_users.h"
 #include "proto/text/plain_text.h"
 
 namespace coppice {
@@ -86,10 +86,11 @@ Peer AgentOf(std::string user, std::string host) {
 
 }  // namespace
 
-Peers::Peers(const AccessOptions& options, bool are_own)
+Peers::Peers(const AccessOptions& options, bool are_own, DeedLog* deeds)
     : anonymous_may_change_(options.insecure_tcp && !options.tls.has_any()),
       are_own_(are_own),
       agents_(options.agents),
+      deeds_(deeds),
       users_(options.admin_group),
       tls_administrators_(options.tls_administrators) {}
 
@@ -197,12 +198,11 @@ std::string Peers::OriginOf(const std::string& connection) {
 }
 
 void Peers::NoteDone(const Peer& peer, absl::string_view object) const {
-  if (deeds_ == nullptr || !absl::c_linear_search(kNotedWhenDone, peer.method)) return;
+  if (!absl::c_linear_search(kNotedWhenDone, peer.method)) return;
   deeds_->Note(ActorOf(peer), object, absl::StatusCode::kOk);
 }
 
 void Peers::NoteDenied(const Peer& peer, absl::string_view object) const {
-  if (deeds_ == nullptr) return;
   deeds_->Note(ActorOf(peer), object, absl::StatusCode::kPermissionDenied);
 }
 

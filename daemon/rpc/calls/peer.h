@@ -2,10 +2,8 @@
 // access_table.h is asked.
 //
 //   connection           owner of what it registers   is
-//   Unix socket          user name, else the uid      a user; root, the daemon's user and members
-//   of
-//                                                     the admin group: administrators;
-//                                                     agents.users: the agent of this machine
+//   Unix socket          user name, else the uid      a user; an administrator: root, the daemon's
+//                                                     user, the admin group; this machine's agent
 //   TLS, certificate     "tls:" + common name         a user; an administrator if listed; a node's
 //                                                     agent if a name of it says so (agents)
 //   TLS, none            -                            a reader
@@ -22,11 +20,11 @@
 // an administrator who names nobody, may only read: what they meant to do for one user must not be
 // done as another.
 //
-// gRPC hands a connection to calls as text only: "fd:N" for a descriptor that was given to it. The
-// user of each N is noted here before gRPC gets it. N cannot come to mean another connection while
-// a call of this one lives: each call holds a reference to its transport, and the transport closes
-// N when the last reference goes (chttp2_transport.cc, ~grpc_chttp2_transport and
-// grpc_chttp2_stream::Reffer; tests/unit/rpc/owners_test.cc holds gRPC to it).
+// gRPC hands a connection to calls as text only: "fd:N" for a descriptor that was given to it,
+// whose user is noted here before. N cannot come to mean another connection while a call of this
+// one lives: each call holds a reference to its transport, which closes N with the last one
+// (chttp2_transport.cc, ~grpc_chttp2_transport and grpc_chttp2_stream::Reffer;
+// tests/unit/rpc/owners_test.cc holds gRPC to it).
 #ifndef COPPICE_DAEMON_RPC_CALLS_PEER_H_
 #define COPPICE_DAEMON_RPC_CALLS_PEER_H_
 
@@ -34,7 +32,6 @@
 #include <sys/types.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -44,7 +41,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "daemon/base/access_options.h"
+#include "daemon/base/caller_bounds.h"
 #include "daemon/manager/deed_log.h"
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/calls/access_table.h"
@@ -78,8 +75,8 @@ inline Actor ActorOf(const Peer& peer) {
 // Thread-safe.
 class Peers final {
  public:
-  // `are_own`: all callers are this process.
-  Peers(const AccessOptions& options, bool are_own);
+  // `are_own`: all callers are this process. `deeds`, where they are noted, outlives it.
+  Peers(const AccessOptions& options, bool are_own, DeedLog* deeds);
 
   // Descriptor `fd` is about to be given to gRPC; `uid` is at the other end.
   void NoteConnection(int fd, uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -103,8 +100,6 @@ class Peers final {
   // Notes that it was denied by somebody else.
   void NoteDenied(const Peer& peer, absl::string_view object) const;
 
-  // Where deeds are noted; before the first call.
-  void SetDeedLog(DeedLog* deeds) { deeds_ = deeds; }
   // Notes that a call which it was authorised for went well, if that changes something and no
   // change to the store brings its deed. Cheap for others.
   void NoteDone(const Peer& peer, absl::string_view object) const;
@@ -136,7 +131,7 @@ class Peers final {
 
   const bool anonymous_may_change_, are_own_;
   const AgentRules agents_;
-  DeedLog* deeds_ = nullptr;
+  DeedLog* const deeds_;
   UnixUsers users_;
   mutable absl::Mutex mutex_;
   std::vector<std::string> tls_administrators_ ABSL_GUARDED_BY(mutex_);

@@ -184,7 +184,8 @@ class Service {
   }
 
   // A unary method. `object`: what a call is about, or a function of the request that tells it.
-  // `handle` gives the status that the call ends with, or ends it itself.
+  // `handle` is given the call if it wants to, request and response, and gives the status that the
+  // call ends with, or, if it gives nothing, ends it itself.
   template <class Self, class Request, class Response, class Object>
   auto& Unary(const char* method, absl::Status (Self::*handle)(const Request&, Response&),
               Object object, Traits traits = {}) {
@@ -192,19 +193,15 @@ class Service {
       call->End((static_cast<Self*>(this)->*handle)(m...));
     });
   }
-  template <class Self, class Request, class Response, class Object>
-  auto& Unary(const char* method,
-              absl::Status (Self::*handle)(const UnaryCall&, const Request&, Response&),
+  template <class Self, class Result, class Call, class Request, class Response, class Object>
+  auto& Unary(const char* method, Result (Self::*handle)(Call, const Request&, Response&),
               Object object, Traits traits = {}) {
     return Add<Request, Response>(method, object, traits, [=, this](UnaryCall* call, auto&... m) {
-      call->End((static_cast<Self*>(this)->*handle)(*call, m...));
-    });
-  }
-  template <class Self, class Request, class Response, class Object>
-  auto& Unary(const char* method, void (Self::*handle)(UnaryCall*, const Request&, Response&),
-              Object object, Traits traits = {}) {
-    return Add<Request, Response>(method, object, traits, [=, this](UnaryCall* call, auto&... m) {
-      (static_cast<Self*>(this)->*handle)(call, m...);
+      if constexpr (std::is_void_v<Result>) {
+        (static_cast<Self*>(this)->*handle)(call, m...);
+      } else {
+        call->End((static_cast<Self*>(this)->*handle)(*call, m...));
+      }
     });
   }
 

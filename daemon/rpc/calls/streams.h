@@ -325,12 +325,13 @@ class UpdateStream final : public WriteStream<Update>,
   // Fills the next message of the answer; false: there is none. Called by one thread at a time.
   using Answers = std::function<bool(Update&)>;
 
-  // Must be ended or answered, unless `status` is an error.
-  static std::shared_ptr<UpdateStream> Open(OpenStreams& streams, std::string object,
-                                            absl::Status status = absl::OkStatus()) {
-    std::shared_ptr<UpdateStream> stream(new UpdateStream(&streams, std::move(object)));
-    streams.Open(stream, std::move(status), [] { return absl::OkStatus(); });
-    return stream;
+  // As OpenStreams::Open, for a stream about `object`. Must be ended or answered, unless `status`
+  // or what `begin` gives is an error.
+  template <class Begin>
+  static UpdateStream* Open(OpenStreams& streams, std::string object, const absl::Status& status,
+                            Begin begin) {
+    const std::shared_ptr<UpdateStream> stream(new UpdateStream(&streams, std::move(object)));
+    return streams.Open(stream, status, [&] { return begin(stream); });
   }
 
   // Neither blocks. If an update still waits that the client has not read, this one replaces it,

@@ -2,7 +2,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/conversion/identifiers.h"
 

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/manager/inventory.h"
@@ -147,19 +146,21 @@ void ToProto(const GroupTree& tree, const Snapshot& snapshot, v1::ExportTopology
   for (const std::string& host : tree.left_out) message.add_left_out(host);
 }
 
+absl::StatusOr<SwitchIndex> FindSwitch(const Fabric& fabric, absl::string_view guid_text) {
+  ASSIGN_OR_RETURN(const Guid guid, ParseGuid(guid_text));
+  const std::optional<SwitchIndex> found = fabric.FindSwitch(guid);
+  if (found) return *found;
+  return absl::NotFoundError(absl::StrCat(
+      "switch ", ToString(guid), " is not in the fabric: list the switches for those that are"));
+}
+
 absl::StatusOr<VertexIndex> ResolveRouteEnd(const Fabric& fabric, absl::string_view name) {
   if (!absl::StartsWith(name, kSwitchPrefix)) {
     ASSIGN_OR_RETURN(const EndpointIndex endpoint, ResolveEndpoint(fabric, name));
     return fabric.Vertex(endpoint);
   }
-  ASSIGN_OR_RETURN(const Guid guid, ParseGuid(name.substr(kSwitchPrefix.size())));
-  const std::optional<SwitchIndex> found = fabric.FindSwitch(guid);
-  if (!found) {
-    return absl::NotFoundError(absl::StrCat("switch ", ToString(guid),
-                                            " is not in the fabric: list the switches for those "
-                                            "that are"));
-  }
-  return fabric.Vertex(*found);
+  ASSIGN_OR_RETURN(const SwitchIndex found, FindSwitch(fabric, name.substr(kSwitchPrefix.size())));
+  return fabric.Vertex(found);
 }
 
 namespace {
@@ -170,16 +171,6 @@ HistoryResolution FinestBackTo(absl::Time start, absl::Time now) {
     if (start >= now - LimitOf(resolution).length) return resolution;
   }
   return HistoryResolution::kHour;
-}
-
-std::string NameOf(const Fabric& fabric, VertexIndex v) {
-  if (fabric.IsSwitch(v)) {
-    const SwitchInfo& info = fabric.switch_info(fabric.AsSwitch(v));
-    return info.description.empty() ? ToString(info.guid) : info.description;
-  }
-  const EndpointIndex endpoint = fabric.AsEndpoint(v);
-  const absl::string_view host = fabric.host_name(fabric.host(endpoint));
-  return host.empty() ? ToString(fabric.adapter(endpoint).guid) : std::string(host);
 }
 
 double PerSecond(uint64_t bytes, absl::Duration length) {
@@ -208,7 +199,7 @@ void ToProto(const Fabric& fabric, const PortCounterRecord& record, v1::PortCoun
   message.set_port(record.port);
   if (const auto found = fabric.FindSwitch(record.node)) {
     const ChannelIndex c = fabric.channel_at(*found, PortNum(record.port));
-    if (c != kNoChannel) message.set_peer(NameOf(fabric, fabric.channel_to(c)));
+    if (c != kNoChannel) message.set_peer(NodeName(fabric, fabric.channel_to(c)));
   }
   *message.mutable_read_time() = ToTimestamp(record.read);
   for (const PortCounterField& field : kPortCounterFields) {
@@ -263,38 +254,37 @@ absl::StatusOr<HistoryQuery> FromProto(const v1::GetPortHistoryRequest& request,
   return query;
 }
 
-absl::Status TimesFromProto(const v1::ListEventsRequest& request, EventFilter& filter) {
+namespace {
+
+template <class Request>
+EventFilter WhatOf(const Request& request) {
+  EventFilter filter;
+  filter.kind_prefix = request.kind_prefix();
+  filter.object = request.object();
+  filter.min_severity = request.min_severity();
+  return filter;
+}
+
+}  // namespace
+
+absl::StatusOr<EventFilter> FromProto(const v1::ListEventsRequest& request) {
+  EventFilter filter = WhatOf(request);
+  ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
+  ASSIGN_OR_RETURN(filter.after_id, ParseIdToken(request.page_token()));
+  filter.limit = static_cast<uint32_t>(size + 1);
   if (request.has_start_time()) {
     ASSIGN_OR_RETURN(filter.start, FromProto(request.start_time(), "start_time"));
   }
   if (request.has_end_time()) {
     ASSIGN_OR_RETURN(filter.end, FromProto(request.end_time(), "end_time"));
   }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<EventFilter> FromProto(const v1::ListEventsRequest& request) {
-  EventFilter filter;
-  ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
-  ASSIGN_OR_RETURN(filter.after_id, ParseIdToken(request.page_token()));
-  filter.kind_prefix = request.kind_prefix();
-  filter.object = request.object();
-  filter.min_severity = request.min_severity();
-  filter.limit = static_cast<uint32_t>(size + 1);
-  RETURN_IF_ERROR(TimesFromProto(request, filter));
   if (filter.start > filter.end) {
     return absl::InvalidArgumentError("end_time: it is before start_time");
   }
   return filter;
 }
 
-EventFilter FromProto(const v1::WatchEventsRequest& request) {
-  EventFilter filter;
-  filter.kind_prefix = request.kind_prefix();
-  filter.object = request.object();
-  filter.min_severity = request.min_severity();
-  return filter;
-}
+EventFilter FromProto(const v1::WatchEventsRequest& request) { return WhatOf(request); }
 
 void ToProto(const EventRecord& record, v1::Event& message) {
   message.set_id(record.id);

@@ -35,6 +35,8 @@ void ToProto(const Snapshot& snapshot, const std::vector<ChannelIndex>& path, v1
 // As Slurm's file. `tree` is of the snapshot's fabric.
 void ToProto(const GroupTree& tree, const Snapshot& snapshot, v1::ExportTopologyResponse& message);
 
+// INVALID_ARGUMENT: not a GUID; NOT_FOUND names it.
+absl::StatusOr<SwitchIndex> FindSwitch(const Fabric& fabric, absl::string_view guid_text);
 // The end of a route as users name it: an endpoint (ResolveEndpoint) or "switch:GUID". NOT_FOUND
 // names it; INVALID_ARGUMENT: empty, or not a GUID.
 absl::StatusOr<VertexIndex> ResolveRouteEnd(const Fabric& fabric, absl::string_view name);
@@ -52,9 +54,6 @@ void ToProto(HistoryResolution resolution, const std::vector<HistoryPoint>& poin
 
 // `now` decides which resolution reaches back far enough. INVALID_ARGUMENT names the field.
 absl::StatusOr<HistoryQuery> FromProto(const v1::GetPortHistoryRequest& request, absl::Time now);
-
-// An event's filter by time; fields that are unset do not filter. INVALID_ARGUMENT: no such time.
-absl::Status TimesFromProto(const v1::ListEventsRequest& request, EventFilter& filter);
 
 // Events between the wire and the store's plain structs.
 

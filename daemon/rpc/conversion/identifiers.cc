@@ -6,9 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "daemon/base/status_macros.h"
 
 namespace coppice {
 namespace {
@@ -24,16 +22,6 @@ std::string Quoted(absl::string_view text) {
                       "\"");
 }
 
-absl::StatusOr<int64_t> ParseId(absl::string_view text, absl::string_view what) {
-  int64_t id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error != std::errc() || end != text.data() + text.size() || id < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, " id ", Quoted(text), " is not a number from 1 on: give the id of an answer"));
-  }
-  return id;
-}
-
 absl::Status BadToken(absl::string_view token) {
   return absl::InvalidArgumentError(absl::StrCat("page_token ", Quoted(token),
                                                  " is not one that this listing answered: "
@@ -42,19 +30,14 @@ absl::Status BadToken(absl::string_view token) {
 
 }  // namespace
 
-absl::StatusOr<JobId> ParseJobId(absl::string_view text) {
-  ASSIGN_OR_RETURN(const int64_t id, ParseId(text, "job"));
-  return JobId(id);
-}
-
-absl::StatusOr<PlacementId> ParsePlacementId(absl::string_view text) {
-  ASSIGN_OR_RETURN(const int64_t id, ParseId(text, "placement"));
-  return PlacementId(id);
-}
-
-absl::StatusOr<TreeId> ParseTreeId(absl::string_view text) {
-  ASSIGN_OR_RETURN(const int64_t id, ParseId(text, "tree"));
-  return TreeId(id);
+absl::StatusOr<int64_t> ParseId(absl::string_view text, absl::string_view what) {
+  int64_t id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error != std::errc() || end != text.data() + text.size() || id < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, " id ", Quoted(text), " is not a number from 1 on: give the id of an answer"));
+  }
+  return id;
 }
 
 absl::StatusOr<Guid> ParseGuid(absl::string_view text) {
@@ -114,10 +97,6 @@ google::protobuf::Duration ToDuration(absl::Duration duration) {
   converted.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
   return converted;
 }
-
-std::string JobObject(absl::string_view id) { return absl::StrCat("job:", id); }
-std::string TreeObject(absl::string_view id) { return absl::StrCat("tree:", id); }
-std::string PlacementObject(absl::string_view id) { return absl::StrCat("placement:", id); }
 
 absl::StatusOr<size_t> PageSize(int32_t requested) {
   if (requested < 0) {

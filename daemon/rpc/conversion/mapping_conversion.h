@@ -5,9 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coppice/v1/mapping.pb.h"
 #include "coppice/v1/placements.pb.h"

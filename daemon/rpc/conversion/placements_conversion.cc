@@ -1,10 +1,8 @@
 #include "daemon/rpc/conversion/placements_conversion.h"
 
-#include <cstdlib>
 #include <variant>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/conversion/mapping_conversion.h"

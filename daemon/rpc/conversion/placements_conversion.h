@@ -9,7 +9,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "coppice/v1/placements.pb.h"
 #include "daemon/manager/mapping/memory_budget.h"
 #include "daemon/manager/mapping/pattern_store.h"

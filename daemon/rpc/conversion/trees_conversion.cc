@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/tree_request.h"
 #include "daemon/rpc/conversion/identifiers.h"
@@ -147,8 +145,6 @@ void NeighbourToProto(const TreeView& view, uint32_t node, uint32_t links, const
   if (vertex) neighbour.set_lid(fabric->lid(*vertex).value());
 }
 
-}  // namespace
-
 void SummaryToProto(const TreeView& view, v1::Tree& tree) {
   const TreeRecord& record = *view.record;
   if (record.id.value() != 0) {
@@ -180,8 +176,11 @@ void SummaryToProto(const TreeView& view, v1::Tree& tree) {
   tree.set_busiest_link_packets(view.busiest.packets);
 }
 
-void FullToProto(const TreeView& view, v1::Tree& tree) {
+}  // namespace
+
+void ToProto(const TreeView& view, TreeDetail detail, v1::Tree& tree) {
   SummaryToProto(view, tree);
+  if (detail != TreeDetail::kFull) return;
   NodesToProto(view, *tree.mutable_nodes());
   if (!view.record->physical.empty()) PhysicalToProto(view, *tree.mutable_physical());
 }
@@ -442,20 +441,12 @@ void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& messag
   message.set_resume_token(change.resume_token);
   message.set_reason(change.reason);
   if (change.tree.record == nullptr) return;
-  if (detail == TreeDetail::kFull) {
-    FullToProto(change.tree, *message.mutable_tree());
-  } else {
-    SummaryToProto(change.tree, *message.mutable_tree());
-  }
+  ToProto(change.tree, detail, *message.mutable_tree());
 }
 
 void ToProto(const BatchView::Tree& tree, TreeDetail detail, v1::BatchTree& message) {
   message.set_communicator(tree.communicator);
-  if (detail == TreeDetail::kSummary) {
-    SummaryToProto(tree.view, *message.mutable_tree());
-  } else {
-    FullToProto(tree.view, *message.mutable_tree());
-  }
+  ToProto(tree.view, detail, *message.mutable_tree());
 }
 
 void ToProto(const BatchView& batch, v1::BatchSummary& summary) {

@@ -29,11 +29,9 @@ absl::StatusOr<std::vector<uint32_t>> RanksOf(
 
 absl::StatusOr<TreeDetail> FromProto(v1::TreeView view);
 
-// All but nodes, physical tree and rank view. Times of advice (id 0) are left out.
-void SummaryToProto(const TreeView& view, v1::Tree& tree);
-
-// Summary, nodes and physical tree. O(nodes).
-void FullToProto(const TreeView& view, v1::Tree& tree);
+// All but nodes and physical tree, which a full one has, and rank view. Times of advice (id 0) are
+// left out. O(nodes) if it is full.
+void ToProto(const TreeView& view, TreeDetail detail, v1::Tree& tree);
 
 // Summary and one rank's part. `fabric` (may be null) gives the LIDs. INVALID_ARGUMENT: the
 // communicator has no such rank. O(nodes).

@@ -15,13 +15,117 @@
 #include <cstring>
 #include <optional>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/rpc/listen/peer_names.h"
 #include "daemon/rpc/listen/unix_users.h"
 
 namespace coppice {
+namespace {
+
+constexpr absl::string_view kUnixPrefix = "unix:";
+constexpr int kMaxPort = 65535;
+constexpr size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;  // 107 on Linux
+
+absl::Status BadAddress(absl::string_view address, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("listen address \"", address, "\": ", what));
+}
+
+absl::Status CheckSocketPath(absl::string_view address) {
+  const std::string path = SocketPath(address);
+  if (path.empty()) return BadAddress(address, "give the path of the socket: unix:/PATH");
+  if (absl::StartsWith(address, "unix://") && path.front() != '/') {
+    return BadAddress(address, "a path after unix:// must be absolute");
+  }
+  if (path.size() > kMaxSocketPath) {
+    return BadAddress(address, absl::StrCat("the path has ", path.size(),
+                                            " bytes; a socket's may have ", kMaxSocketPath));
+  }
+  return absl::OkStatus();
+}
+
+sockaddr_un UnixAddress(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+// True if a process accepts connections at `path`.
+bool IsAlive(const std::string& path) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return false;
+  const sockaddr_un address = UnixAddress(path);
+  const int result = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  const int error = errno;
+  close(fd);
+  return result == 0 || error == EAGAIN;  // EAGAIN: its queue of connections is full
+}
+
+absl::Status CheckDirectory(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "."
+                                : slash == 0               ? "/"
+                                                           : path.substr(0, slash);
+  if (access(directory.c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("socket ", path, ": its directory ", directory, ": ", std::strerror(errno),
+                   "; create it, writable for the daemon, or listen elsewhere"));
+}
+
+}  // namespace
+
+bool IsUnixAddress(absl::string_view address) { return absl::StartsWith(address, kUnixPrefix); }
+
+std::string SocketPath(absl::string_view address) {
+  absl::string_view path = address.substr(kUnixPrefix.size());
+  absl::ConsumePrefix(&path, "//");
+  return std::string(path);
+}
+
+absl::Status CheckListenAddress(absl::string_view address) {
+  if (IsUnixAddress(address)) return CheckSocketPath(address);
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  if (colon == absl::string_view::npos || colon == 0) {
+    return BadAddress(address, "give unix:PATH or HOST:PORT");
+  }
+  if (!absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > kMaxPort) {
+    return BadAddress(address, "the port must be a number from 0 (any free one) to 65535");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNeedsNoTls(absl::string_view address) {
+  if (IsUnixAddress(address)) return absl::OkStatus();
+  return BadAddress(
+      address,
+      "TCP without TLS is refused: give [tls] certificate and key, or state "
+      "insecure_tcp = true (--insecure-tcp) to let anybody who reaches it use the daemon");
+}
+
+absl::Status PrepareListenAddress(const std::string& address) {
+  if (!IsUnixAddress(address)) return absl::OkStatus();
+  const std::string path = SocketPath(address);
+  if (absl::Status status = CheckDirectory(path); !status.ok()) return status;
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) return absl::OkStatus();  // nothing there
+  if (!S_ISSOCK(info.st_mode)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "socket ", path, ": a file that is no socket is there; remove it or listen elsewhere"));
+  }
+  if (IsAlive(path)) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "socket ", path, ": another process listens there; stop it or listen elsewhere"));
+  }
+  if (unlink(path.c_str()) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("socket ", path, ": cannot remove the stale file: ", std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
 namespace {
 
 constexpr int kPauseMs = 100;  // when no descriptor is left; poll would return at once
@@ -116,32 +220,32 @@ int ListenAt(const addrinfo& found, uint16_t port) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<AcceptLoop>> AcceptLoop::Create(std::string what) {
-  const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (wake < 0) return absl::UnavailableError(absl::StrCat("eventfd: ", std::strerror(errno)));
-  return std::unique_ptr<AcceptLoop>(new AcceptLoop(std::move(what), wake));
+absl::Status Listener::Prepare() {
+  wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake_ >= 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("eventfd: ", std::strerror(errno)));
 }
 
-AcceptLoop::~AcceptLoop() {
-  Stop();
-  close(wake_);
+Listener::~Listener() {
+  for (const int fd : sockets_) close(fd);
+  if (wake_ >= 0) close(wake_);
 }
 
-void AcceptLoop::Start(const std::vector<int>& listening, int threads, OnConnection on_connection) {
+void Listener::Run(int threads, OnConnection on_connection) {
   on_connection_ = std::move(on_connection);
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this, listening] { Run(listening); });
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Accept(); });
 }
 
-void AcceptLoop::Stop() {
+void Listener::Stop() {
   if (threads_.empty()) return;
   eventfd_write(wake_, 1);
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }
 
-void AcceptLoop::Run(const std::vector<int>& listening) {
+void Listener::Accept() {
   std::vector<pollfd> watched = {{wake_, POLLIN, 0}};
-  for (const int fd : listening) watched.push_back({fd, POLLIN, 0});
+  for (const int fd : sockets_) watched.push_back({fd, POLLIN, 0});
   while (true) {
     if (poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) {
       spdlog::error("{}: poll: {}; nobody can connect any more", what_, std::strerror(errno));
@@ -150,15 +254,15 @@ void AcceptLoop::Run(const std::vector<int>& listening) {
     if (watched[0].revents != 0) return;
     bool can_go_on = true;
     for (size_t i = 1; i < watched.size(); ++i) {
-      if (watched[i].revents != 0 && !AcceptAll(i - 1, watched[i].fd)) can_go_on = false;
+      if (watched[i].revents != 0 && !AcceptAll(i - 1)) can_go_on = false;
     }
     if (!can_go_on) poll(watched.data(), 1, kPauseMs);
   }
 }
 
-bool AcceptLoop::AcceptAll(size_t index, int listening) {
+bool Listener::AcceptAll(size_t index) {
   while (true) {
-    const int fd = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int fd = accept4(sockets_[index], nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
       if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) return true;
       if (!is_short_.exchange(true)) {
@@ -174,30 +278,24 @@ bool AcceptLoop::AcceptAll(size_t index, int listening) {
 absl::StatusOr<std::unique_ptr<UnixListener>> UnixListener::Open(
     const std::vector<std::string>& paths, const AccessOptions& access) {
   std::unique_ptr<UnixListener> listener(new UnixListener);
-  ASSIGN_OR_RETURN(listener->loop_, AcceptLoop::Create("unix sockets"));
-  for (const std::string& path : paths) RETURN_IF_ERROR(listener->Add(path, access));
+  RETURN_IF_ERROR(listener->Prepare());
+  for (const std::string& path : paths) RETURN_IF_ERROR(listener->Bind(path, access));
   return listener;
 }
 
-absl::Status UnixListener::Add(const std::string& path, const AccessOptions& access) {
-  Socket& made = sockets_.emplace_back();
-  made.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (made.fd < 0) return Failed(path, "cannot make a socket");
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.data(), path.size());
+absl::Status UnixListener::Bind(const std::string& path, const AccessOptions& access) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return Failed(path, "cannot make a socket");
+  Add(fd);
   // The file takes the socket's mode: nobody can connect before it has the wanted one.
-  if (fchmod(made.fd, 0) != 0) return Failed(path, "cannot set the mode of the socket");
-  if (bind(made.fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+  if (fchmod(fd, 0) != 0) return Failed(path, "cannot set the mode of the socket");
+  const sockaddr_un address = UnixAddress(path);
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return Failed(path, "cannot be bound");
   }
-  made.path = path;
   struct stat info {};
-  if (lstat(path.c_str(), &info) == 0) {
-    made.device = info.st_dev;
-    made.file = info.st_ino;
-  }
-  if (listen(made.fd, kBacklog) != 0) return Failed(path, "cannot be listened at");
+  if (lstat(path.c_str(), &info) == 0) files_.push_back({path, info.st_dev, info.st_ino});
+  if (listen(fd, kBacklog) != 0) return Failed(path, "cannot be listened at");
   ASSIGN_OR_RETURN(const mode_t mode, GiveToGroup(path, access));
   if (chmod(path.c_str(), mode) != 0) return Failed(path, "cannot set the mode of the file");
   return absl::OkStatus();
@@ -205,46 +303,35 @@ absl::Status UnixListener::Add(const std::string& path, const AccessOptions& acc
 
 UnixListener::~UnixListener() {
   Stop();
-  for (const Socket& socket : sockets_) {
+  for (const File& made : files_) {
     struct stat info {};
-    const bool is_ours = !socket.path.empty() && lstat(socket.path.c_str(), &info) == 0 &&
-                         info.st_dev == socket.device && info.st_ino == socket.file;
-    if (is_ours) unlink(socket.path.c_str());
-    if (socket.fd >= 0) close(socket.fd);
+    const bool is_ours = lstat(made.path.c_str(), &info) == 0 && info.st_dev == made.device &&
+                         info.st_ino == made.file;
+    if (is_ours) unlink(made.path.c_str());
   }
 }
 
-void UnixListener::Start(OnConnection on_connection) {
-  std::vector<int> listening;
-  for (const Socket& socket : sockets_) listening.push_back(socket.fd);
-  loop_->Start(listening, kAcceptThreads,
-               [on_connection = std::move(on_connection)](size_t, int fd) {
-                 ucred peer{};
-                 socklen_t size = sizeof(peer);
-                 if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) {
-                   on_connection(fd, peer.uid);
-                 } else {
-                   close(fd);  // who it is cannot be told
-                 }
-               });
-}
-
-void UnixListener::Stop() {
-  if (loop_ != nullptr) loop_->Stop();
+void UnixListener::Start(OnUser on_user) {
+  Run(kAcceptThreads, [on_user = std::move(on_user)](size_t, int fd) {
+    ucred peer{};
+    socklen_t size = sizeof(peer);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) return on_user(fd, peer.uid);
+    close(fd);  // who it is cannot be told
+  });
 }
 
 TcpListener::TcpListener(const ConnectionBounds& bounds)
-    : connections_(Connections::kTcp, bounds, &SystemClock(), MostDescriptors()) {}
+    : Listener("tcp"), connections_(Connections::kTcp, bounds, &SystemClock(), MostDescriptors()) {}
 
 absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Open(
     const std::vector<std::string>& addresses, const ConnectionBounds& bounds) {
   std::unique_ptr<TcpListener> listener(new TcpListener(bounds));
-  ASSIGN_OR_RETURN(listener->loop_, AcceptLoop::Create("tcp"));
-  for (const std::string& address : addresses) RETURN_IF_ERROR(listener->Add(address));
+  RETURN_IF_ERROR(listener->Prepare());
+  for (const std::string& address : addresses) RETURN_IF_ERROR(listener->Bind(address));
   return listener;
 }
 
-absl::Status TcpListener::Add(const std::string& address) {
+absl::Status TcpListener::Bind(const std::string& address) {
   const size_t colon = address.rfind(':');
   absl::string_view host = absl::string_view(address).substr(0, colon);
   if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
@@ -266,7 +353,8 @@ absl::Status TcpListener::Add(const std::string& address) {
       if (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL) continue;
       return CannotListen(address, "cannot be bound", why);
     }
-    sockets_.push_back({fd, ports_.size()});
+    Add(fd);
+    addresses_.push_back(ports_.size());
     port = BoundPort(fd);
   }
   if (port == 0) return CannotListen(address, "cannot be bound", why);
@@ -274,35 +362,20 @@ absl::Status TcpListener::Add(const std::string& address) {
   return absl::OkStatus();
 }
 
-TcpListener::~TcpListener() {
-  Stop();
-  for (const Socket& socket : sockets_) close(socket.fd);
-}
-
-void TcpListener::Start(OnConnection on_connection) {
-  std::vector<int> listening;
-  for (const Socket& socket : sockets_) listening.push_back(socket.fd);
-  loop_->Start(
-      listening, 1, [this, on_connection = std::move(on_connection)](size_t index, int fd) {
-        sockaddr_storage peer{};
-        socklen_t size = sizeof(peer);
-        std::string network;
-        if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0)
-          network = NetworkOf(peer);
-        if (network.empty() || !connections_.Admit(fd, network)) {
-          close(fd);
-          if (network.empty()) return;  // it has gone already
-          refused_.Say(
-              absl::StrCat("tcp: a connection of ", network,
-                           " was closed, as it or all have too many (limits.tcp_connections)"));
-          return;
-        }
-        on_connection(sockets_[index].address, sockets_[index].fd, fd, network);
-      });
-}
-
-void TcpListener::Stop() {
-  if (loop_ != nullptr) loop_->Stop();
+void TcpListener::Start(OnClient on_client) {
+  Run(1, [this, on_client = std::move(on_client)](size_t index, int fd) {
+    sockaddr_storage peer{};
+    socklen_t size = sizeof(peer);
+    std::string network;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0) network = NetworkOf(peer);
+    if (!network.empty() && connections_.Admit(fd, network)) {
+      return on_client(addresses_[index], socket(index), fd, network);
+    }
+    close(fd);
+    if (network.empty()) return;  // it has gone already
+    refused_.Say(absl::StrCat("tcp: a connection of ", network,
+                              " was closed, as it or all have too many (limits.tcp_connections)"));
+  });
 }
 
 }  // namespace coppice

@@ -19,48 +19,77 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/base/access_options.h"
 #include "daemon/base/caller_bounds.h"
 #include "daemon/base/log.h"
 #include "daemon/rpc/listen/connections.h"
 
 namespace coppice {
 
-// Threads that accept the connections of some listening sockets.
-class AcceptLoop final {
+// Addresses, checked before anything is bound: a socket file of a daemon that is alive must not be
+// taken over.
+
+// "unix:PATH" or "HOST:PORT" (port 0: any free one). INVALID_ARGUMENT names the address and says
+// what is wrong: no port, a path that is empty, relative in "unix://", or longer than a socket's
+// may be.
+absl::Status CheckListenAddress(absl::string_view address);
+
+// True for "unix:PATH".
+bool IsUnixAddress(absl::string_view address);
+
+// The path of a Unix address.
+std::string SocketPath(absl::string_view address);
+
+// INVALID_ARGUMENT, with the ways out, unless the address may be listened at without TLS: TCP
+// carries what users ask for, and who they say they are, for everybody to read and to change.
+absl::Status CheckNeedsNoTls(absl::string_view address);
+
+// Makes way for a Unix socket: removes the file that a dead daemon left. ALREADY_EXISTS: a live
+// process accepts connections there; FAILED_PRECONDITION: the file is no socket, or its directory
+// is missing or not writable. OK for other addresses.
+absl::Status PrepareListenAddress(const std::string& address);
+
+// Listening sockets, and threads that accept their connections.
+class Listener {
  public:
-  // Takes over `fd`, a connected socket that does not block, from the socket of that index. Called
-  // on the loop's threads, on all at once.
-  using OnConnection = std::function<void(size_t listening, int fd)>;
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
 
-  // `what` begins what is logged: "unix sockets". UNAVAILABLE: no descriptor is left.
-  static absl::StatusOr<std::unique_ptr<AcceptLoop>> Create(std::string what);
-  ~AcceptLoop();
-  AcceptLoop(const AcceptLoop&) = delete;
-  AcceptLoop& operator=(const AcceptLoop&) = delete;
-
-  // `listening`: sockets that do not block, and stay open until Stop. `threads`: at least 1.
-  void Start(const std::vector<int>& listening, int threads, OnConnection on_connection);
-  // Afterwards nothing is accepted any more and `on_connection` is not called. Idempotent.
+  // Afterwards nothing is accepted any more and nobody is handed a connection. Idempotent.
   void Stop();
 
+ protected:
+  // Takes over `fd`, a connected socket that does not block, from the socket of that index. Called
+  // on all threads at once.
+  using OnConnection = std::function<void(size_t listening, int fd)>;
+
+  // `what` begins what is logged: "unix sockets".
+  explicit Listener(std::string what) : what_(std::move(what)) {}
+  ~Listener();  // Stop comes before
+
+  // UNAVAILABLE: no descriptor is left.
+  absl::Status Prepare();
+  // Takes over `fd`, which listens and does not block.
+  void Add(int fd) { sockets_.push_back(fd); }
+  int socket(size_t index) const { return sockets_[index]; }
+  void Run(int threads, OnConnection on_connection);
+
  private:
-  AcceptLoop(std::string what, int wake) : what_(std::move(what)), wake_(wake) {}
-  void Run(const std::vector<int>& listening);
+  void Accept();
   // False: no descriptor is left, or the like: what waits must wait on.
-  bool AcceptAll(size_t index, int listening);
+  bool AcceptAll(size_t index);
 
   const std::string what_;
-  const int wake_;                      // eventfd: set by Stop, for all threads
+  std::vector<int> sockets_;
+  int wake_ = -1;                       // eventfd: set by Stop, for all threads
   std::atomic<bool> is_short_ = false;  // an accept failed, and none has gone well since; said once
   OnConnection on_connection_;
   std::vector<std::thread> threads_;
 };
 
-class UnixListener final {
+class UnixListener final : public Listener {
  public:
   // Takes over `fd`, a connected socket that does not block. Called on the listener's threads.
-  using OnConnection = std::function<void(int fd, uid_t uid)>;
+  using OnUser = std::function<void(int fd, uid_t uid)>;
 
   // Listens from here on: connections wait until Start. Before the sockets' files have their group
   // and mode nobody can open them. The paths have been made way for (PrepareListenAddress).
@@ -70,63 +99,47 @@ class UnixListener final {
                                                             const AccessOptions& access);
   // Stops, and removes the files that are still its own.
   ~UnixListener();
-  UnixListener(const UnixListener&) = delete;
-  UnixListener& operator=(const UnixListener&) = delete;
 
-  void Start(OnConnection on_connection);
-  // Afterwards nothing is accepted any more and `on_connection` is not called. Idempotent.
-  void Stop();
+  void Start(OnUser on_user);
 
  private:
-  struct Socket {
+  struct File {
     std::string path;
-    int fd = -1;
     dev_t device = 0;
     ino_t file = 0;
   };
 
-  UnixListener() = default;
-  absl::Status Add(const std::string& path, const AccessOptions& access);
+  UnixListener() : Listener("unix sockets") {}
+  absl::Status Bind(const std::string& path, const AccessOptions& access);
 
-  std::vector<Socket> sockets_;
-  std::unique_ptr<AcceptLoop> loop_;
+  std::vector<File> files_;
 };
 
-class TcpListener final {
+class TcpListener final : public Listener {
  public:
   // Takes over `fd`, which was accepted at the address of that index. On the listener's thread.
-  using OnConnection =
+  using OnClient =
       std::function<void(size_t address, int listening, int fd, const std::string& network)>;
 
   // Listens at "HOST:PORT" from here on: connections wait until Start. UNAVAILABLE, with the
   // address: it cannot be bound.
   static absl::StatusOr<std::unique_ptr<TcpListener>> Open(
       const std::vector<std::string>& addresses, const ConnectionBounds& bounds);
-  ~TcpListener();
-  TcpListener(const TcpListener&) = delete;
-  TcpListener& operator=(const TcpListener&) = delete;
+  ~TcpListener() { Stop(); }
 
   // [address] The port, which was chosen if 0 was asked for.
   const std::vector<uint16_t>& ports() const { return ports_; }
   void SetBounds(const ConnectionBounds& bounds) { connections_.SetBounds(bounds); }
 
-  void Start(OnConnection on_connection);
-  // Afterwards nothing is accepted any more and `on_connection` is not called. Idempotent.
-  void Stop();
+  void Start(OnClient on_client);
 
  private:
-  struct Socket {
-    int fd = -1;
-    size_t address = 0;
-  };
-
   explicit TcpListener(const ConnectionBounds& bounds);
-  absl::Status Add(const std::string& address);
+  absl::Status Bind(const std::string& address);
 
-  std::vector<Socket> sockets_;
+  std::vector<size_t> addresses_;  // [socket]
   std::vector<uint16_t> ports_;
   Connections connections_;
-  std::unique_ptr<AcceptLoop> loop_;
   RareWarning refused_;
 };
 

@@ -13,8 +13,6 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 

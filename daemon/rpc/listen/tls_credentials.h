@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "daemon/base/access_options.h"
+#include "daemon/base/caller_bounds.h"
 
 namespace coppice {
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "daemon/rpc/listen/connections.h"
-#include "daemon/rpc/listen/peer_names.h"
 #include "daemon/rpc/listen/unix_users.h"
 #include "tests/unit/rpc/loopback.h"
 

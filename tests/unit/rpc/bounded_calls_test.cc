@@ -332,7 +332,8 @@ TEST_F(BoundedCallsTest, ShutsDownWithCallsThatWait) {
 // The services, for what their tables say.
 class MethodTables final {
  public:
-  explicit MethodTables(const ServedParts& served) {
+  explicit MethodTables(const ServedParts& served)
+      : peers_(options_, /*are_own=*/false, &served.manager->deeds()) {
     const ServiceParts parts{served, &options_, &peers_, &statistics_, &pools_};
     for (auto* const make :
          {MakeJobsService, MakeTreesService, MakeFabricService, MakeMappingService,
@@ -345,7 +346,7 @@ class MethodTables final {
 
  private:
   const RpcServerOptions options_;
-  Peers peers_{options_, /*are_own=*/false};
+  Peers peers_;
   MethodStatistics statistics_;
   WorkerPools pools_{options_};
   std::vector<std::unique_ptr<Service>> services_;

@@ -13,7 +13,7 @@
 #include <fstream>
 
 #include "absl/strings/numbers.h"
-#include "daemon/rpc/listen/listen_address.h"
+#include "daemon/rpc/listen/listeners.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "tests/unit/rpc/loopback.h"
 

@@ -15,7 +15,14 @@ using Stream = UpdateStream<v1::MapRanksUpdate>;
 
 class UpdateStreamTest : public ::testing::Test {
  protected:
-  std::shared_ptr<Stream> Open() { return Stream::Open(streams_, "job:7"); }
+  std::shared_ptr<Stream> Open() {
+    std::shared_ptr<Stream> opened;
+    Stream::Open(streams_, "job:7", absl::OkStatus(), [&](const std::shared_ptr<Stream>& stream) {
+      opened = stream;
+      return absl::OkStatus();
+    });
+    return opened;
+  }
   uint64_t Ended(StatusCode code) const {
     return statistics_.Numbers()[0].by_code[static_cast<size_t>(code)];
   }
