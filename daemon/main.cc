@@ -39,7 +39,6 @@
 #include "daemon/rpc/listen/unix_users.h"
 #include "daemon/rpc/server.h"
 #include "daemon/service/signal_loop.h"
-#include "daemon/service/systemd.h"
 #include "db/sqlite_store.h"
 #include "proto/request_check.h"
 #include "proto/text/environment.h"
@@ -195,7 +194,7 @@ absl::Status FirstSweep(Manager& manager) {
 }
 
 // Starts everything, waits for a signal to stop, and takes everything down in reverse order.
-// `signals` as SignalLoop.
+// `signals` as RunSignalLoop.
 absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& signals) {
   const ServiceManager service;
   ASSIGN_OR_RETURN(const std::unique_ptr<SubnetPort> port, MakePort(config));
@@ -232,9 +231,8 @@ absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& sig
   manager->Start();
   meter.Start();
   if (IsOffline(config)) RETURN_IF_ERROR(FirstSweep(*manager));
-  const int signal = SignalLoop(signals, OwnAddress(config, server->addresses()), manager.get(),
-                                &reloader, &service)
-                         .Run();
+  const int signal = RunSignalLoop(signals, OwnAddress(config, server->addresses()), manager.get(),
+                                   &reloader, &service);
   // A second signal ends the process at once; there is nothing to reload any more.
   std::signal(SIGHUP, SIG_IGN);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);

@@ -17,6 +17,155 @@ namespace {
 std::string_view Std(absl::string_view text) { return {text.data(), text.size()}; }
 absl::string_view Absl(std::string_view text) { return {text.data(), text.size()}; }
 
+constexpr uint32_t kAllBits = 0777;
+constexpr absl::string_view kHostInName = "{host}";
+
+void ReadMode(TomlSection& file, uint32_t& mode) {
+  std::string text;
+  file.Read("socket_mode", text);
+  if (text.empty()) return;
+  uint32_t value = 0;
+  bool is_octal = text.size() >= 3 && text.size() <= 4;
+  for (const char digit : text) {
+    is_octal = is_octal && digit >= '0' && digit <= '7';
+    value = value * 8 + static_cast<uint32_t>(digit - '0');
+  }
+  if (!is_octal || value > kAllBits) {
+    return file.Fail("socket_mode", "must be a file's mode in octal digits: \"0600\" to \"0777\"");
+  }
+  mode = value;
+}
+
+void ReadFile(TomlSection& tls, absl::string_view key, absl::string_view directory,
+              std::string& path) {
+  tls.Read(key, path);
+  if (!path.empty() && !absl::StartsWith(path, "/")) path = absl::StrCat(directory, "/", path);
+}
+
+absl::Status ReadTls(const toml::table& table, absl::string_view origin,
+                     absl::string_view directory, Config& config) {
+  AccessOptions& access = config.access;
+  TomlSection tls(table, "tls.", origin);
+  ReadFile(tls, "certificate", directory, access.tls.certificate);
+  ReadFile(tls, "key", directory, access.tls.key);
+  ReadFile(tls, "client_ca", directory, access.tls.client_ca);
+  tls.Read("administrators", access.tls_administrators);
+  tls.Read("open_reading", access.tls.open_reading);
+  if (!tls.Has("certificate")) tls.Fail("certificate", "is missing: the server's, in PEM");
+  if (!tls.Has("key")) tls.Fail("key", "is missing: that of tls.certificate, in PEM");
+  if (tls.Has("certificate") && !tls.Has("client_ca") && !access.tls.open_reading) {
+    tls.Fail("client_ca",
+             "is missing: who signs clients' certificates; or state tls.open_reading = true to let "
+             "everybody who reaches the port read");
+  }
+  if (tls.Has("administrators") && !tls.Has("client_ca")) {
+    tls.Fail("administrators", "are known by their certificates: give tls.client_ca, too");
+  }
+  config.places["tls.certificate"] = tls.PlaceOf("certificate");
+  return tls.Finish();
+}
+
+// Something beside the host's name tells an agent's certificate from a user's.
+bool IsAgentPattern(absl::string_view pattern) {
+  const size_t at = pattern.find(kHostInName);
+  return at != absl::string_view::npos && pattern.size() > kHostInName.size() &&
+         pattern.find(kHostInName, at + 1) == absl::string_view::npos;
+}
+
+absl::Status ReadAgents(const toml::table& table, absl::string_view origin, AccessOptions& access) {
+  TomlSection agents(table, "agents.", origin);
+  agents.Read("certificates", access.agents.certificates);
+  agents.Read("users", access.agents.users);
+  agents.Read("trust_root", access.agents.trust_root);
+  for (const std::string& pattern : access.agents.certificates) {
+    if (IsAgentPattern(pattern)) continue;
+    agents.Fail("certificates",
+                absl::StrCat("\"", absl::CHexEscape(pattern),
+                             "\": give names with {host} once and something beside it that "
+                             "users' names have not, such as \"agent-{host}\""));
+  }
+  if (!access.agents.certificates.empty() && access.tls.client_ca.empty()) {
+    agents.Fail("certificates", "are shown by clients: give tls.client_ca, too");
+  }
+  return agents.Finish();
+}
+
+std::string LineOf(absl::string_view key, const toml::node& value) {
+  std::ostringstream line;
+  toml::table one;
+  one.insert(std::string_view(key.data(), key.size()), value);
+  line << toml::default_formatter(one) << "\n";
+  return line.str();
+}
+
+// The table as text that ParseProfile reads, each key checked by itself at its own line first, so
+// that an error names the line of this file.
+absl::StatusOr<CostProfile> FromTable(const toml::table& table, absl::string_view origin) {
+  std::string whole;
+  for (const auto& [key, value] : table) {
+    const std::string line = LineOf(absl::string_view(key.str().data(), key.str().size()), value);
+    const std::string padding(key.source().begin.line - 1, '\n');
+    const auto alone = ParseProfile(absl::StrCat(padding, line), origin);
+    if (!alone.ok()) return alone.status();
+    absl::StrAppend(&whole, line);
+  }
+  return ParseProfile(whole, absl::StrCat(origin, ": profile"));
+}
+
+absl::StatusOr<CostProfile> FromFile(const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadTextFile(path);
+  if (!text.ok()) {
+    return absl::NotFoundError(absl::StrCat("profile file ", path, " cannot be opened"));
+  }
+  return ParseProfile(*text, path);
+}
+
+constexpr int64_t kMaxEntries = 1 << 20;
+constexpr int64_t kMaxChildren = 1 << 16;
+constexpr int64_t kMaxVendor = 0xffffff;  // 24 bits (IBA vol. 1, 14.2.5.3 NodeInfo VendorID)
+constexpr int64_t kMaxDevice = 0xffff;    // 16 bits
+
+void ReadGuid(TomlSection& rule, CapabilityRule& out) {
+  std::string text;
+  rule.Read("guid", text);
+  if (text.empty()) return;
+  const absl::string_view digits = absl::StripPrefix(text, "0x");
+  uint64_t guid = 0;
+  if (digits.size() != 16 || !absl::SimpleHexAtoi(digits, &guid)) {
+    return rule.Fail("guid", "must be a node GUID of 16 hex digits in quotes");
+  }
+  out.guid = Guid(guid);
+}
+
+CapabilityRule ReadRule(TomlSection& rule) {
+  CapabilityRule out;
+  ReadGuid(rule, out);
+  std::string description;
+  rule.Read("description", description);
+  if (!description.empty()) out.description = description;
+  const bool has_vendor = rule.Has("vendor_id"), has_device = rule.Has("device_id");
+  uint32_t vendor = 0;
+  uint16_t device = 0;
+  rule.Read("vendor_id", 0, kMaxVendor, vendor);
+  rule.Read("device_id", 0, kMaxDevice, device);
+  if (has_vendor) out.vendor_id = vendor;
+  if (has_device) out.device_id = device;
+  if (!out.guid && !out.description && !has_vendor && !has_device) {
+    rule.Fail("guid",
+              "the rule matches by nothing: give guid, description, vendor_id or device_id "
+              "(description = \"*\" is every switch)");
+  }
+  if (!rule.Has("entries")) rule.Fail("entries", "is missing; 0 means: cannot aggregate");
+  rule.Read("entries", 0, kMaxEntries, out.entries);
+  rule.Read("reserved", 0, kMaxEntries, out.reserved);
+  if (out.reserved > out.entries) rule.Fail("reserved", "is more than the rule's entries");
+  if (out.entries > 0 && !rule.Has("degree_limit")) {
+    rule.Fail("degree_limit", "is missing: the most children of the switch in one tree");
+  }
+  rule.Read("degree_limit", out.entries > 0 ? 2 : 0, kMaxChildren, out.degree_limit);
+  return out;
+}
+
 }  // namespace
 
 TomlSection::TomlSection(const toml::table& table, absl::string_view path, absl::string_view origin)
@@ -148,83 +297,6 @@ absl::Status TomlSection::Finish() {
   return status_;
 }
 
-namespace {
-
-constexpr uint32_t kAllBits = 0777;
-constexpr absl::string_view kHostInName = "{host}";
-
-void ReadMode(TomlSection& file, uint32_t& mode) {
-  std::string text;
-  file.Read("socket_mode", text);
-  if (text.empty()) return;
-  uint32_t value = 0;
-  bool is_octal = text.size() >= 3 && text.size() <= 4;
-  for (const char digit : text) {
-    is_octal = is_octal && digit >= '0' && digit <= '7';
-    value = value * 8 + static_cast<uint32_t>(digit - '0');
-  }
-  if (!is_octal || value > kAllBits) {
-    return file.Fail("socket_mode", "must be a file's mode in octal digits: \"0600\" to \"0777\"");
-  }
-  mode = value;
-}
-
-void ReadFile(TomlSection& tls, absl::string_view key, absl::string_view directory,
-              std::string& path) {
-  tls.Read(key, path);
-  if (!path.empty() && !absl::StartsWith(path, "/")) path = absl::StrCat(directory, "/", path);
-}
-
-absl::Status ReadTls(const toml::table& table, absl::string_view origin,
-                     absl::string_view directory, Config& config) {
-  AccessOptions& access = config.access;
-  TomlSection tls(table, "tls.", origin);
-  ReadFile(tls, "certificate", directory, access.tls.certificate);
-  ReadFile(tls, "key", directory, access.tls.key);
-  ReadFile(tls, "client_ca", directory, access.tls.client_ca);
-  tls.Read("administrators", access.tls_administrators);
-  tls.Read("open_reading", access.tls.open_reading);
-  if (!tls.Has("certificate")) tls.Fail("certificate", "is missing: the server's, in PEM");
-  if (!tls.Has("key")) tls.Fail("key", "is missing: that of tls.certificate, in PEM");
-  if (tls.Has("certificate") && !tls.Has("client_ca") && !access.tls.open_reading) {
-    tls.Fail("client_ca",
-             "is missing: who signs clients' certificates; or state tls.open_reading = true to let "
-             "everybody who reaches the port read");
-  }
-  if (tls.Has("administrators") && !tls.Has("client_ca")) {
-    tls.Fail("administrators", "are known by their certificates: give tls.client_ca, too");
-  }
-  config.places["tls.certificate"] = tls.PlaceOf("certificate");
-  return tls.Finish();
-}
-
-// Something beside the host's name tells an agent's certificate from a user's.
-bool IsAgentPattern(absl::string_view pattern) {
-  const size_t at = pattern.find(kHostInName);
-  return at != absl::string_view::npos && pattern.size() > kHostInName.size() &&
-         pattern.find(kHostInName, at + 1) == absl::string_view::npos;
-}
-
-absl::Status ReadAgents(const toml::table& table, absl::string_view origin, AccessOptions& access) {
-  TomlSection agents(table, "agents.", origin);
-  agents.Read("certificates", access.agents.certificates);
-  agents.Read("users", access.agents.users);
-  agents.Read("trust_root", access.agents.trust_root);
-  for (const std::string& pattern : access.agents.certificates) {
-    if (IsAgentPattern(pattern)) continue;
-    agents.Fail("certificates",
-                absl::StrCat("\"", absl::CHexEscape(pattern),
-                             "\": give names with {host} once and something beside it that "
-                             "users' names have not, such as \"agent-{host}\""));
-  }
-  if (!access.agents.certificates.empty() && access.tls.client_ca.empty()) {
-    agents.Fail("certificates", "are shown by clients: give tls.client_ca, too");
-  }
-  return agents.Finish();
-}
-
-}  // namespace
-
 void ReadAccessKeys(TomlSection& file, absl::string_view origin, absl::string_view directory,
                     Config& config) {
   AccessOptions& access = config.access;
@@ -243,40 +315,6 @@ void ReadAccessKeys(TomlSection& file, absl::string_view origin, absl::string_vi
     file.Absorb(ReadAgents(*agents, origin, access));
   }
 }
-
-namespace {
-
-std::string LineOf(absl::string_view key, const toml::node& value) {
-  std::ostringstream line;
-  toml::table one;
-  one.insert(std::string_view(key.data(), key.size()), value);
-  line << toml::default_formatter(one) << "\n";
-  return line.str();
-}
-
-// The table as text that ParseProfile reads, each key checked by itself at its own line first, so
-// that an error names the line of this file.
-absl::StatusOr<CostProfile> FromTable(const toml::table& table, absl::string_view origin) {
-  std::string whole;
-  for (const auto& [key, value] : table) {
-    const std::string line = LineOf(absl::string_view(key.str().data(), key.str().size()), value);
-    const std::string padding(key.source().begin.line - 1, '\n');
-    const auto alone = ParseProfile(absl::StrCat(padding, line), origin);
-    if (!alone.ok()) return alone.status();
-    absl::StrAppend(&whole, line);
-  }
-  return ParseProfile(whole, absl::StrCat(origin, ": profile"));
-}
-
-absl::StatusOr<CostProfile> FromFile(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadTextFile(path);
-  if (!text.ok()) {
-    return absl::NotFoundError(absl::StrCat("profile file ", path, " cannot be opened"));
-  }
-  return ParseProfile(*text, path);
-}
-
-}  // namespace
 
 void ReadProfileKey(TomlSection& file, absl::string_view origin, absl::string_view directory,
                     CostProfile& profile) {
@@ -298,56 +336,6 @@ void ReadProfileKey(TomlSection& file, absl::string_view origin, absl::string_vi
   }
   profile = *std::move(read);
 }
-
-namespace {
-
-constexpr int64_t kMaxEntries = 1 << 20;
-constexpr int64_t kMaxChildren = 1 << 16;
-constexpr int64_t kMaxVendor = 0xffffff;  // 24 bits (IBA vol. 1, 14.2.5.3 NodeInfo VendorID)
-constexpr int64_t kMaxDevice = 0xffff;    // 16 bits
-
-void ReadGuid(TomlSection& rule, CapabilityRule& out) {
-  std::string text;
-  rule.Read("guid", text);
-  if (text.empty()) return;
-  const absl::string_view digits = absl::StripPrefix(text, "0x");
-  uint64_t guid = 0;
-  if (digits.size() != 16 || !absl::SimpleHexAtoi(digits, &guid)) {
-    return rule.Fail("guid", "must be a node GUID of 16 hex digits in quotes");
-  }
-  out.guid = Guid(guid);
-}
-
-CapabilityRule ReadRule(TomlSection& rule) {
-  CapabilityRule out;
-  ReadGuid(rule, out);
-  std::string description;
-  rule.Read("description", description);
-  if (!description.empty()) out.description = description;
-  const bool has_vendor = rule.Has("vendor_id"), has_device = rule.Has("device_id");
-  uint32_t vendor = 0;
-  uint16_t device = 0;
-  rule.Read("vendor_id", 0, kMaxVendor, vendor);
-  rule.Read("device_id", 0, kMaxDevice, device);
-  if (has_vendor) out.vendor_id = vendor;
-  if (has_device) out.device_id = device;
-  if (!out.guid && !out.description && !has_vendor && !has_device) {
-    rule.Fail("guid",
-              "the rule matches by nothing: give guid, description, vendor_id or device_id "
-              "(description = \"*\" is every switch)");
-  }
-  if (!rule.Has("entries")) rule.Fail("entries", "is missing; 0 means: cannot aggregate");
-  rule.Read("entries", 0, kMaxEntries, out.entries);
-  rule.Read("reserved", 0, kMaxEntries, out.reserved);
-  if (out.reserved > out.entries) rule.Fail("reserved", "is more than the rule's entries");
-  if (out.entries > 0 && !rule.Has("degree_limit")) {
-    rule.Fail("degree_limit", "is missing: the most children of the switch in one tree");
-  }
-  rule.Read("degree_limit", out.entries > 0 ? 2 : 0, kMaxChildren, out.degree_limit);
-  return out;
-}
-
-}  // namespace
 
 void ReadSwitchRules(TomlSection& file, absl::string_view origin,
                      std::vector<CapabilityRule>& rules) {

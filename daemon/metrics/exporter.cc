@@ -34,44 +34,6 @@ bool IsNumericAddress(absl::string_view text) {
   return inet_pton(AF_INET, std::string(text).c_str(), bytes) == 1;
 }
 
-}  // namespace
-
-absl::Status CheckMetricsAddress(absl::string_view listen) {
-  const size_t colon = listen.rfind(':');
-  uint32_t port = 0;
-  if (colon != absl::string_view::npos && IsNumericAddress(listen.substr(0, colon)) &&
-      absl::SimpleAtoi(listen.substr(colon + 1), &port) && port <= 0xffff) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("metrics address \"", listen,
-                   "\": give ADDRESS:PORT with an address in numbers, "
-                   "such as \"127.0.0.1:9709\" or \"[::1]:9709\""));
-}
-
-MetricsExporter::MetricsExporter(const std::string& listen, std::function<DaemonNumbers()> gather)
-    : collector_(std::make_shared<Collector>(std::move(gather))), exposer_(listen, kThreads) {
-  exposer_.RegisterCollectable(collector_);
-  address_ =
-      absl::StrCat(listen.substr(0, listen.rfind(':') + 1), exposer_.GetListeningPorts().at(0));
-}
-
-absl::StatusOr<std::unique_ptr<MetricsExporter>> MetricsExporter::Start(
-    const std::string& listen, std::function<DaemonNumbers()> gather) {
-  RETURN_IF_ERROR(CheckMetricsAddress(listen));
-  // The library reports by exception; it must not leave this function.
-  try {
-    return std::unique_ptr<MetricsExporter>(new MetricsExporter(listen, std::move(gather)));
-  } catch (const std::exception&) {  // its text says no more than that something failed
-    return absl::UnavailableError(
-        absl::StrCat("metrics address ", listen,
-                     ": cannot be bound; is another process there, or is the address not one of "
-                     "this host? Set metrics.listen, \"\" for none"));
-  }
-}
-
-namespace {
-
 void AddSweeps(const SweepStanding& sweeps, FamilyList& list) {
   const std::vector<std::pair<const char*, const SweepNumbers*>> kinds = {
       {"full", &sweeps.full}, {"light", &sweeps.light}, {"counters", &sweeps.counters}};
@@ -199,7 +161,47 @@ void AddProcess(const ProcessNumbers& process, FamilyList& list) {
            absl::ToDoubleSeconds(process.start_time - absl::UnixEpoch()));
 }
 
+prometheus::ClientMetric& AddMetric(prometheus::MetricFamily& family, const Labels& labels) {
+  prometheus::ClientMetric& metric = family.metric.emplace_back();
+  for (const auto& [name, value] : labels) metric.label.push_back({name, value});
+  return metric;
+}
+
 }  // namespace
+
+absl::Status CheckMetricsAddress(absl::string_view listen) {
+  const size_t colon = listen.rfind(':');
+  uint32_t port = 0;
+  if (colon != absl::string_view::npos && IsNumericAddress(listen.substr(0, colon)) &&
+      absl::SimpleAtoi(listen.substr(colon + 1), &port) && port <= 0xffff) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("metrics address \"", listen,
+                   "\": give ADDRESS:PORT with an address in numbers, "
+                   "such as \"127.0.0.1:9709\" or \"[::1]:9709\""));
+}
+
+MetricsExporter::MetricsExporter(const std::string& listen, std::function<DaemonNumbers()> gather)
+    : collector_(std::make_shared<Collector>(std::move(gather))), exposer_(listen, kThreads) {
+  exposer_.RegisterCollectable(collector_);
+  address_ =
+      absl::StrCat(listen.substr(0, listen.rfind(':') + 1), exposer_.GetListeningPorts().at(0));
+}
+
+absl::StatusOr<std::unique_ptr<MetricsExporter>> MetricsExporter::Start(
+    const std::string& listen, std::function<DaemonNumbers()> gather) {
+  RETURN_IF_ERROR(CheckMetricsAddress(listen));
+  // The library reports by exception; it must not leave this function.
+  try {
+    return std::unique_ptr<MetricsExporter>(new MetricsExporter(listen, std::move(gather)));
+  } catch (const std::exception&) {  // its text says no more than that something failed
+    return absl::UnavailableError(
+        absl::StrCat("metrics address ", listen,
+                     ": cannot be bound; is another process there, or is the address not one of "
+                     "this host? Set metrics.listen, \"\" for none"));
+  }
+}
 
 std::vector<prometheus::MetricFamily> FamiliesOf(const DaemonNumbers& numbers) {
   FamilyList list;
@@ -213,16 +215,6 @@ std::vector<prometheus::MetricFamily> FamiliesOf(const DaemonNumbers& numbers) {
   AddProcess(numbers.process, list);
   return list.Take();
 }
-
-namespace {
-
-prometheus::ClientMetric& AddMetric(prometheus::MetricFamily& family, const Labels& labels) {
-  prometheus::ClientMetric& metric = family.metric.emplace_back();
-  for (const auto& [name, value] : labels) metric.label.push_back({name, value});
-  return metric;
-}
-
-}  // namespace
 
 prometheus::MetricFamily& FamilyList::Begin(const char* name, const char* help,
                                             prometheus::MetricType type) {

@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "daemon/rpc/daemon_numbers.h"
+#include "daemon/rpc/server.h"
 
 namespace coppice {
 

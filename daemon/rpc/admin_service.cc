@@ -7,7 +7,6 @@
 #include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/conversion/fabric_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
-#include "daemon/rpc/daemon_numbers.h"
 
 namespace coppice {
 namespace {

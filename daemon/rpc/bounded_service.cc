@@ -15,9 +15,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -318,29 +320,39 @@ Admission::Kind KindOf(const MethodDescriptor& method) {
   return method.server_streaming() ? Admission::Kind::kStream : Admission::Kind::kCall;
 }
 
+class BoundedService final : public grpc::Service {
+ public:
+  BoundedService(const coppice::Service& service, const Bounds* bounds) {
+    const google::protobuf::ServiceDescriptor& descriptor =
+        *google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service.name());
+    for (const coppice::Service::Method& inner : service.methods()) {
+      const MethodDescriptor& described = *descriptor.FindMethodByName(inner.name);
+      Method method{.name = absl::StrCat(descriptor.name(), ".", inner.name), .inner = inner};
+      method.kind = KindOf(described);
+      method.bounds = bounds;
+      if (method.kind != Admission::Kind::kDialogue) {
+        method.check = std::make_unique<const RequestCheck>(described.input_type());
+      }
+      method.most_request_bytes = inner.traits.is_bulk
+                                      ? bounds->most_request_bytes
+                                      : std::min(kSmallRequest, bounds->most_request_bytes);
+      names_.push_back(absl::StrCat("/", service.name(), "/", inner.name));
+      // A dialogue, as gRPC sees it: it hands over the call without its request.
+      auto* const made = new RpcServiceMethod(names_.back().c_str(), RpcMethod::BIDI_STREAMING,
+                                              new BoundedHandler(std::move(method)));
+      made->SetServerApiType(RpcServiceMethod::ApiType::CALL_BACK);
+      AddMethod(made);
+    }
+  }
+
+ private:
+  std::deque<std::string> names_;  // gRPC keeps pointers
+};
+
 }  // namespace
 
-BoundedService::BoundedService(const coppice::Service& service, const Bounds* bounds) {
-  const google::protobuf::ServiceDescriptor& descriptor =
-      *google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service.name());
-  for (const coppice::Service::Method& inner : service.methods()) {
-    const MethodDescriptor& described = *descriptor.FindMethodByName(inner.name);
-    Method method{.name = absl::StrCat(descriptor.name(), ".", inner.name), .inner = inner};
-    method.kind = KindOf(described);
-    method.bounds = bounds;
-    if (method.kind != Admission::Kind::kDialogue) {
-      method.check = std::make_unique<const RequestCheck>(described.input_type());
-    }
-    method.most_request_bytes = inner.traits.is_bulk
-                                    ? bounds->most_request_bytes
-                                    : std::min(kSmallRequest, bounds->most_request_bytes);
-    names_.push_back(absl::StrCat("/", service.name(), "/", inner.name));
-    // A dialogue, as gRPC sees it: it hands over the call without its request.
-    auto* const made = new RpcServiceMethod(names_.back().c_str(), RpcMethod::BIDI_STREAMING,
-                                            new BoundedHandler(std::move(method)));
-    made->SetServerApiType(RpcServiceMethod::ApiType::CALL_BACK);
-    AddMethod(made);
-  }
+std::unique_ptr<grpc::Service> MakeBoundedService(const Service& service, const Bounds* bounds) {
+  return std::make_unique<BoundedService>(service, bounds);
 }
 
 }  // namespace coppice

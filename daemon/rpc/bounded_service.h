@@ -14,8 +14,7 @@
 #include <grpcpp/impl/service_type.h>
 
 #include <cstddef>
-#include <deque>
-#include <string>
+#include <memory>
 
 #include "daemon/rpc/calls/admission.h"
 #include "daemon/rpc/calls/peer.h"
@@ -33,14 +32,8 @@ struct Bounds {
   size_t most_request_memory = 0;  // that one request may take
 };
 
-class BoundedService final : public grpc::Service {
- public:
-  // In front of `service`, which outlives this.
-  BoundedService(const coppice::Service& service, const Bounds* bounds);
-
- private:
-  std::deque<std::string> names_;  // gRPC keeps pointers
-};
+// In front of `service`. Both outlive it.
+std::unique_ptr<grpc::Service> MakeBoundedService(const Service& service, const Bounds* bounds);
 
 }  // namespace coppice
 

@@ -44,20 +44,12 @@ class Health final : public HealthService {
   // Of one watch: tells each state once.
   class Source final : public MessageSource<HealthCheckResponse> {
    public:
-    Source(Health* health, bool is_known, std::function<void()> wake)
-        : health_(health), is_known_(is_known), wake_(std::move(wake)) {}
-    ~Source() override {
-      std::lock_guard lock(health_->mutex_);
-      health_->asleep_.erase(this);
-    }
+    Source(Health* health, bool is_known) : health_(health), is_known_(is_known) {}
 
     absl::StatusOr<bool> Next(HealthCheckResponse& message) override {
       std::lock_guard lock(health_->mutex_);
       const Status now = is_known_ ? health_->status_ : HealthCheckResponse::SERVICE_UNKNOWN;
-      if (told_ == now) {
-        health_->asleep_[this] = wake_;
-        return false;
-      }
+      if (told_ == now) return false;
       told_ = now;
       message.set_status(now);
       return true;
@@ -66,7 +58,6 @@ class Health final : public HealthService {
    private:
     Health* const health_;
     const bool is_known_;
-    const std::function<void()> wake_;
     std::optional<Status> told_;
   };
 
@@ -75,15 +66,13 @@ class Health final : public HealthService {
   }
 
   void Set(Status status) {
-    absl::flat_hash_map<Source*, std::function<void()>> woken;
     {
       std::lock_guard lock(mutex_);
       if (is_over_) return;
       is_over_ = status == HealthCheckResponse::NOT_SERVING;
       if (std::exchange(status_, status) == status) return;
-      woken = std::exchange(asleep_, {});
     }
-    for (const auto& [source, wake] : woken) wake();
+    watches_.PumpAll();
   }
 
   absl::Status Check(const HealthCheckRequest& request, HealthCheckResponse& response) {
@@ -97,16 +86,15 @@ class Health final : public HealthService {
 
   grpc::ServerWriteReactor<HealthCheckResponse>* Watch(const absl::StatusOr<Peer>&,
                                                        const HealthCheckRequest& request) {
-    return watches_.Open("health", [&](std::function<void()> wake) {
-      return std::make_unique<Source>(this, IsKnown(request.service()), std::move(wake));
+    return watches_.Open("health", [&](const std::function<void()>&) {
+      return std::make_unique<Source>(this, IsKnown(request.service()));
     });
   }
 
   std::mutex mutex_;
   // Guarded by mutex_.
   Status status_ = HealthCheckResponse::NOT_SERVING;
-  bool is_over_ = false;  // it will not serve again
-  absl::flat_hash_map<Source*, std::function<void()>> asleep_;
+  bool is_over_ = false;                        // it will not serve again
   PulledStreams<HealthCheckResponse> watches_;  // last: its sources use the above
 };
 

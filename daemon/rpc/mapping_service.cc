@@ -1,15 +1,19 @@
 // The Mapping service: coppice/v1/mapping.proto over the mapper, the stored patterns and the
 // stored orders. Status codes are stated there.
 
+#include "absl/strings/str_join.h"
 #include "coppice/v1/mapping.pb.h"
 #include "daemon/manager/mapping/memory_budget.h"
 #include "daemon/manager/mapping/order_store.h"
 #include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/mapping/rank_mapper.h"
+#include "daemon/mapping/algorithm.h"
+#include "daemon/mapping/input/square_matrix.h"
 #include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/calls/streams.h"
 #include "daemon/rpc/conversion/identifiers.h"
-#include "daemon/rpc/conversion/mapping_conversion.h"
+#include "daemon/rpc/conversion/patterns.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -23,6 +27,170 @@ using MapStream = UpdateStream<v1::MapRanksUpdate>;
 
 std::string TaskObject(const v1::MappingTask& task) {
   return task.job_id().empty() ? "mapping" : JobObject(task.job_id());
+}
+
+constexpr std::pair<TrafficModel, v1::TrafficModel> kTrafficModels[] = {
+    {TrafficModel::kRoutes, v1::TRAFFIC_MODEL_ROUTES},
+    {TrafficModel::kEvenShortestPaths, v1::TRAFFIC_MODEL_EVEN},
+    {TrafficModel::kApproximate, v1::TRAFFIC_MODEL_APPROXIMATE}};
+constexpr std::pair<PlaceDistanceKind, v1::PlaceDistance> kDistances[] = {
+    {PlaceDistanceKind::kHops, v1::PLACE_DISTANCE_HOPS},
+    {PlaceDistanceKind::kRoutes, v1::PLACE_DISTANCE_ROUTES},
+    {PlaceDistanceKind::kMeasured, v1::PLACE_DISTANCE_MEASURED}};
+
+// Of the three ways to say how far places are from each other, the one that the task takes.
+absl::Status FillDistance(const v1::MappingTask& message, MappingTask& task) {
+  const bool is_named = message.distance() != v1::PLACE_DISTANCE_UNSPECIFIED;
+  if (is_named + !message.distance_matrix().empty() + message.has_distance_file() > 1) {
+    return BadField("task", "give one of distance, distance_matrix and distance_file");
+  }
+  if (message.has_distance_file()) {
+    ASSIGN_OR_RETURN(task.matrix, ReadDistanceMatrix(message.distance_file().text(),
+                                                     message.distance_file().origin()));
+  } else if (!message.distance_matrix().empty()) {
+    uint32_t count = 0;
+    while (uint64_t{count} * count < static_cast<uint64_t>(message.distance_matrix_size())) ++count;
+    ASSIGN_OR_RETURN(task.matrix, PlaceDistances::Matrix(count, {message.distance_matrix().begin(),
+                                                                 message.distance_matrix().end()}));
+  }
+  ASSIGN_OR_RETURN(const std::optional<PlaceDistanceKind> kind,
+                   ValueOf(kDistances, message.distance(), "task.distance"));
+  task.distance =
+      kind.value_or(task.matrix ? PlaceDistanceKind::kMatrix : PlaceDistanceKind::kHops);
+  return absl::OkStatus();
+}
+
+// INVALID_ARGUMENT: there is no such format (lists them). None: none is asked for.
+absl::StatusOr<std::optional<LaunchFormat>> EmitOf(const std::string& emit) {
+  if (emit.empty()) return std::nullopt;
+  const std::optional<LaunchFormat> format = ParseLaunchFormat(emit);
+  if (format.has_value()) return format;
+  return BadField("emit", absl::StrCat("there is no format \"", emit, "\"; choose one of ",
+                                       absl::StrJoin(LaunchFormatNames(), ", ")));
+}
+
+// Without the pattern if it is a stored one. INVALID_ARGUMENT, naming the field.
+absl::StatusOr<MappingTask> ReadMapping(const v1::MappingTask& message) {
+  MappingTask task;
+  if (message.job_id().empty() == message.hosts().empty()) {
+    return BadField("task", "give either job_id or hosts");
+  }
+  if (!message.job_id().empty()) {
+    ASSIGN_OR_RETURN(task.job, ParseJobId(message.job_id()));
+    if (message.ranks_per_host() != 0) {
+      return BadField("task.ranks_per_host", "a job says itself where its ranks are; leave it out");
+    }
+  }
+  task.hosts.assign(message.hosts().begin(), message.hosts().end());
+  if (message.ranks_per_host() != 0) task.ranks_per_host = message.ranks_per_host();
+  if (message.has_pattern() + message.has_pattern_file() + !message.pattern_name().empty() != 1) {
+    return BadField("task", "give one of pattern, pattern_name and pattern_file");
+  }
+  if (message.pattern_name().empty()) {
+    ASSIGN_OR_RETURN(task.pattern, PatternOf(message));
+  }
+  task.objective = {.congestion = message.objective().congestion(),
+                    .hop_bytes = message.objective().dilation(),
+                    .qap_cost = message.objective().qap()};
+  ASSIGN_OR_RETURN(const std::optional<TrafficModel> traffic,
+                   ValueOf(kTrafficModels, message.traffic(), "task.traffic"));
+  task.traffic = traffic.value_or(TrafficModel::kRoutes);
+  RETURN_IF_ERROR(FillDistance(message, task));
+  task.ignore_load = message.ignore_load();
+  task.fabric_version = message.fabric_version();
+  return task;
+}
+
+absl::StatusOr<MapRanksArgs> ReadMapping(const v1::MapRanksRequest& request) {
+  MapRanksArgs args;
+  ASSIGN_OR_RETURN(args.task, ReadMapping(request.task()));
+  args.algorithm = request.algorithm();
+  if (request.has_budget()) {
+    ASSIGN_OR_RETURN(const absl::Duration budget, FromProto(request.budget(), "budget"));
+    if (budget <= absl::ZeroDuration()) return BadField("budget", "give a time above 0");
+    args.budget = budget;
+  }
+  if (request.seed() != 0) args.seed = request.seed();
+  ASSIGN_OR_RETURN(args.emit, EmitOf(request.emit()));
+  for (const auto& [name, value] : request.options()) args.parameters.emplace_back(name, value);
+  return args;
+}
+
+// Of a place in a fabric all are known.
+void ToProto(const MappingMeasures& measures, v1::MappingMeasures& message) {
+  message.set_max_congestion(measures.max_congestion.value_or(0));
+  message.set_average_dilation(measures.average_dilation.value_or(0));
+  message.set_max_dilation(measures.max_dilation.value_or(0));
+  message.set_hop_bytes(measures.hop_bytes.value_or(0));
+  message.set_qap_cost(measures.qap_cost);
+  message.set_inter_node_bytes(measures.inter_node_bytes);
+  message.set_inter_switch_bytes(measures.inter_switch_bytes.value_or(0));
+}
+
+void ToProto(const MappingView& view, v1::MappingResult& message) {
+  const MappingAnswer& answer = view.answer;
+  message.set_algorithm(answer.algorithm);
+  ToProto(answer.before, *message.mutable_before());
+  ToProto(answer.after, *message.mutable_after());
+  message.mutable_permutation()->Add(answer.slots.begin(), answer.slots.end());
+  message.set_seconds(absl::ToDoubleSeconds(view.took));
+  message.set_reason(answer.reason);
+  message.set_fabric_version(view.fabric_version);
+  message.set_score(answer.score);
+  message.set_launch_text(view.launch_text);
+}
+
+void ToProto(const EvaluationView& view, v1::MappingEvaluation& message) {
+  ToProto(view.before, *message.mutable_before());
+  ToProto(view.after, *message.mutable_after());
+  message.set_score(view.score);
+  for (const BusyLink& busy : view.busiest) {
+    v1::BusyLink& link = *message.add_busiest();
+    link.set_from(busy.from);
+    link.set_to(busy.to);
+    link.set_bytes(busy.bytes);
+    link.set_capacity_gbps(busy.capacity_gbps);
+  }
+  message.set_fabric_version(view.fabric_version);
+  message.set_launch_text(view.launch_text);
+}
+
+void ToProto(const ProblemView& view, v1::MappingProblem& message) {
+  const PlainProblem& problem = view.problem;
+  v1::CommunicationPattern& pattern = *message.mutable_pattern();
+  pattern.set_rank_count(problem.rank_count);
+  for (const Pattern::Entry& entry : problem.entries) {
+    pattern.add_from(entry.from);
+    pattern.add_to(entry.to);
+    pattern.add_bytes(entry.bytes);
+    pattern.add_messages(entry.messages);
+  }
+  message.mutable_place_of_position()->Add(problem.place_of_slot.begin(),
+                                           problem.place_of_slot.end());
+  message.mutable_distances()->Add(problem.distances.begin(), problem.distances.end());
+  for (const std::string& host : view.host_of_place) message.add_host_of_place(host);
+  message.set_fabric_version(view.fabric_version);
+}
+
+void ToProto(const OrderRecord& order, v1::StoredOrder& message) {
+  message.set_job_id(absl::StrCat(order.job.value()));
+  message.mutable_permutation()->Add(order.positions.begin(), order.positions.end());
+  message.set_note(order.note);
+  *message.mutable_create_time() = ToTimestamp(order.created);
+}
+
+void ToProto(const MappingAlgorithm& algorithm, v1::Algorithm& message) {
+  message.set_name(std::string(algorithm.name));
+  message.set_source(std::string(algorithm.source));
+  message.set_refines(algorithm.refines);
+  for (const AlgorithmParameter& parameter : algorithm.parameters) {
+    v1::AlgorithmOption& option = *message.add_options();
+    option.set_name(std::string(parameter.name));
+    option.set_preset(parameter.preset);
+    option.set_least(parameter.least);
+    option.set_greatest(parameter.greatest);
+    option.set_meaning(std::string(parameter.meaning));
+  }
 }
 
 void ToProto(const PatternRecord& record, v1::StoredPattern& message) {
@@ -99,10 +267,10 @@ class MappingService final : public Service {
 
   // The message in the engine's terms, with the stored pattern if it names one.
   template <class Request>
-  auto Read(const Request& request, const std::string& user) -> decltype(FromProto(request)) {
+  auto Read(const Request& request, const std::string& user) -> decltype(ReadMapping(request)) {
     ASSIGN_OR_RETURN(const MemoryBudget::Share room,
                      mapper_->TakeToRead(ReadingBytes(TaskOf(request))));
-    auto read = FromProto(request);
+    auto read = ReadMapping(request);
     const std::string& name = TaskOf(request).pattern_name();
     if (read.ok() && !name.empty()) {
       ASSIGN_OR_RETURN(TaskOf(*read).pattern, patterns_->Load(name, user, mapper_->memory()));

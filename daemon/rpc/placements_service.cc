@@ -1,15 +1,162 @@
 // The Placements service: coppice/v1/placements.proto over the manager. Status codes are stated
 // there.
 
+#include <type_traits>
+#include <variant>
+
 #include "coppice/v1/placements.pb.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/manager/placement/placements.h"
 #include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/conversion/identifiers.h"
-#include "daemon/rpc/conversion/placements_conversion.h"
+#include "daemon/rpc/conversion/patterns.h"
+#include "proto/text/node_list.h"
 
 namespace coppice {
 namespace {
+
+template <class Names>
+std::vector<std::string> ListOf(const Names& names) {
+  return {names.begin(), names.end()};
+}
+
+constexpr std::pair<PlacementState, v1::PlacementState> kStates[] = {
+    {PlacementState::kHeld, v1::PLACEMENT_STATE_HELD},
+    {PlacementState::kStarted, v1::PLACEMENT_STATE_STARTED},
+    {PlacementState::kReleased, v1::PLACEMENT_STATE_RELEASED},
+    {PlacementState::kExpired, v1::PLACEMENT_STATE_EXPIRED}};
+
+using google::protobuf::FieldDescriptor;
+
+using google::protobuf::FieldDescriptor;
+
+// Terms and measures are found by their names. A field that the message lacks, or has of another
+// type, is null, and left out: placements_service_test looks that there is none.
+const FieldDescriptor* FieldOf(const google::protobuf::Message& message, const char* name,
+                               FieldDescriptor::CppType type) {
+  const FieldDescriptor* const field = message.GetDescriptor()->FindFieldByName(name);
+  return field != nullptr && field->cpp_type() == type ? field : nullptr;
+}
+
+// Fields of numbers, each as large as the measure.
+void Set(v1::PlacementMeasures& message, const char* name, auto value) {
+  using Value = decltype(value);
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  if constexpr (std::is_same_v<Value, double>) {
+    const auto* const field = FieldOf(message, name, FieldDescriptor::CPPTYPE_DOUBLE);
+    if (field != nullptr) reflection.SetDouble(&message, field, value);
+  } else if constexpr (std::is_same_v<Value, uint32_t>) {
+    const auto* const field = FieldOf(message, name, FieldDescriptor::CPPTYPE_UINT32);
+    if (field != nullptr) reflection.SetUInt32(&message, field, value);
+  } else {
+    const auto* const field = FieldOf(message, name, FieldDescriptor::CPPTYPE_INT32);
+    if (field != nullptr) reflection.SetInt32(&message, field, value);
+  }
+}
+
+void ToProto(const PlacementMeasures& measures, v1::PlacementMeasures& message) {
+  ForEachMeasure([&](const PlacementMeasure& measure) {
+    std::visit([&](auto member) { Set(message, measure.name, measures.*member); }, measure.member);
+  });
+}
+
+// Without the pattern, but with its name if it is a stored one.
+absl::StatusOr<PlacementTask> ReadTask(const v1::PlacementRequest& request) {
+  PlacementTask task;
+  const v1::PlacementConstraints& c = request.constraints();
+  task.candidates = ListOf(c.candidates());
+  task.include = ListOf(c.include());
+  task.avoid = ListOf(c.avoid());
+  task.constraints.host_count = c.node_count();
+  task.constraints.hosts_per_leaf = c.nodes_per_leaf();
+  task.constraints.max_hosts_per_leaf = c.max_nodes_per_leaf();
+  task.constraints.max_leaf_switches = c.max_leaf_switches();
+  task.constraints.min_leaf_switches = c.min_leaf_switches();
+  task.constraints.min_pods = c.min_pods();
+  task.constraints.same_pod = c.same_pod();
+  task.constraints.exclusive_switches = c.exclusive_switches();
+  const v1::PlacementObjective& objective = request.objective();
+  for (const PlacementTerm& term : kPlacementTerms) {
+    const FieldDescriptor* const field =
+        FieldOf(objective, term.name, FieldDescriptor::CPPTYPE_DOUBLE);
+    if (field == nullptr) continue;
+    task.objective.*term.weight = objective.GetReflection()->GetDouble(objective, field);
+  }
+  const v1::PlacementTraffic& traffic = request.traffic();
+  task.pattern_name = traffic.pattern_name();
+  if (traffic.ranks_per_node() != 0) task.ranks_per_node = traffic.ranks_per_node();
+  task.trees = traffic.trees();
+  if (request.seed() != 0) task.seed = request.seed();
+  if (request.has_budget()) {
+    ASSIGN_OR_RETURN(task.budget, FromProto(request.budget(), "budget"));
+    if (task.budget == absl::ZeroDuration()) {
+      return absl::InvalidArgumentError("budget: 0 s is no time; leave it out for the default");
+    }
+  }
+  return task;
+}
+
+// Without the owner.
+absl::StatusOr<CreatePlacementArgs> ReadCreation(const v1::CreatePlacementRequest& request) {
+  CreatePlacementArgs args;
+  args.request_id = request.request_id();
+  args.display_name = request.display_name();
+  ASSIGN_OR_RETURN(args.task, ReadTask(request.placement()));
+  if (request.has_term()) {
+    ASSIGN_OR_RETURN(args.term, FromProto(request.term(), "term"));
+  }
+  return args;
+}
+
+absl::StatusOr<StartPlacementArgs> ReadStart(const v1::StartPlacementRequest& request) {
+  StartPlacementArgs args;
+  ASSIGN_OR_RETURN(args.id, ParsePlacementId(request.id()));
+  args.request_id = request.request_id();
+  args.display_name = request.display_name();
+  args.ranks_per_node = request.ranks_per_node();
+  if (request.has_lease()) {
+    ASSIGN_OR_RETURN(args.lease, FromProto(request.lease(), "lease"));
+  }
+  args.arrange_ranks = request.arrange_ranks();
+  return args;
+}
+
+// `in_full`: also measures, reason and permutation.
+void ToProto(const PlacementView& view, bool in_full, v1::Placement& message) {
+  const PlacementRecord& record = *view.record;
+  message.set_fabric_version(record.fabric_version);
+  if (!view.why_not.empty()) {
+    message.set_why_not(view.why_not);
+    return;
+  }
+  std::vector<std::string> sorted = record.nodes;
+  SortNodeNames(sorted);
+  message.set_node_list(FormatNodeList(sorted));
+  message.mutable_nodes()->Add(record.nodes.begin(), record.nodes.end());
+  if (in_full) {
+    message.mutable_permutation()->Add(record.permutation.begin(), record.permutation.end());
+    ToProto(view.measures, *message.mutable_measures());
+    message.set_reason(record.reason);
+  }
+  message.set_is_optimal(view.is_optimal);
+  if (record.id == PlacementId()) return;  // advice
+  message.set_id(absl::StrCat(record.id.value()));
+  message.set_display_name(record.name);
+  message.set_owner(record.owner);
+  message.set_state(WireOf(kStates, record.state));
+  if (record.state == PlacementState::kStarted) {
+    message.set_job_id(absl::StrCat(record.job.value()));
+  }
+  *message.mutable_term() = ToDuration(record.term);
+  *message.mutable_term_left() = ToDuration(view.term_left);
+  *message.mutable_create_time() = ToTimestamp(record.created);
+}
+
+void ToProto(const NodeDistancesView& view, v1::NodeDistances& message) {
+  message.mutable_nodes()->Add(view.nodes.begin(), view.nodes.end());
+  message.mutable_hops()->Add(view.hops.begin(), view.hops.end());
+  message.mutable_levels()->Add(view.levels.begin(), view.levels.end());
+}
 
 // Calls that may wait to be planned; each holds its request, with up to all nodes as candidates.
 constexpr size_t kMaxWaitingPlans = 1024;
@@ -52,7 +199,7 @@ class PlacementsService final : public Service {
  private:
   absl::StatusOr<CreatePlacementArgs> ArgsOf(const v1::CreatePlacementRequest& request,
                                              const Peer& peer, PlacementPatterns& patterns) {
-    ASSIGN_OR_RETURN(CreatePlacementArgs args, FromProto(request));
+    ASSIGN_OR_RETURN(CreatePlacementArgs args, ReadCreation(request));
     ASSIGN_OR_RETURN(args.task.pattern, patterns.Of(request.placement().traffic()));
     args.owner = peer.user;
     args.actor = ActorOf(peer);
@@ -101,7 +248,7 @@ class PlacementsService final : public Service {
     RETURN_IF_ERROR(NotTooMany(request.requests_size()));
     PlacementPatterns patterns(patterns_, memory_, call.peer().user);
     const auto task_of = [&](const v1::PlacementRequest& one) -> absl::StatusOr<PlacementTask> {
-      ASSIGN_OR_RETURN(PlacementTask task, FromProto(one));
+      ASSIGN_OR_RETURN(PlacementTask task, ReadTask(one));
       ASSIGN_OR_RETURN(task.pattern, patterns.Of(one.traffic()));
       return task;
     };
@@ -159,7 +306,7 @@ class PlacementsService final : public Service {
 
   void StartPlacement(UnaryCall* call, const v1::StartPlacementRequest& request,
                       v1::Job& response) {
-    absl::StatusOr<StartPlacementArgs> args = FromProto(request);
+    absl::StatusOr<StartPlacementArgs> args = ReadStart(request);
     absl::Status status = args.status();
     if (status.ok()) status = MayChange(call->peer(), args->id);
     if (!status.ok()) return call->End(status);

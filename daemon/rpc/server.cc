@@ -238,8 +238,7 @@ class Server final : public RpcServer {
       credentials_.push_back(std::move(credentials));
     }
     for (const auto& service : services_) {
-      builder.RegisterService(
-          bounded_.emplace_back(std::make_unique<BoundedService>(*service, &bounds_)).get());
+      builder.RegisterService(bounded_.emplace_back(MakeBoundedService(*service, &bounds_)).get());
     }
     upkeep_.emplace([this](int period) {
       admission_.Tick();
@@ -296,8 +295,8 @@ class Server final : public RpcServer {
   Connections connections_;
   const Bounds bounds_;
   std::vector<std::unique_ptr<Service>> services_;
-  HealthService* health_ = nullptr;                       // one of them
-  std::vector<std::unique_ptr<BoundedService>> bounded_;  // in front of the services
+  HealthService* health_ = nullptr;                      // one of them
+  std::vector<std::unique_ptr<grpc::Service>> bounded_;  // in front of the services
   std::optional<ServerUpkeep> upkeep_;
   std::vector<std::string> addresses_;
   // Asked as long as the server stands.

@@ -169,7 +169,7 @@ class TreesService final : public Service {
 
   absl::Status BeginBatch(const Peer& peer, const v1::BatchCreateTreesRequest& request,
                           const std::shared_ptr<BatchStream>& stream) {
-    ASSIGN_OR_RETURN(const TreeDetail detail, BatchDetail(request.view()));
+    ASSIGN_OR_RETURN(const TreeDetail detail, StreamDetail(request.view(), TreeDetail::kFull));
     RETURN_IF_ERROR(stream->RoomOn(*batch_workers_, kMaxWaitingBatches));
     ASSIGN_OR_RETURN(CreateBatchArgs args, FromProto(request, max_ranks_));
     if (!args.validate_only) {
@@ -208,7 +208,8 @@ class TreesService final : public Service {
           if (!request.job_id().empty()) {
             ASSIGN_OR_RETURN(job, ParseJobId(request.job_id()));
           }
-          ASSIGN_OR_RETURN(const TreeDetail detail, WatchDetail(request.view()));
+          ASSIGN_OR_RETURN(const TreeDetail detail,
+                           StreamDetail(request.view(), TreeDetail::kSummary));
           ASSIGN_OR_RETURN(std::unique_ptr<TreeWatch> watch,
                            manager_->WatchTrees(job, request.resume_token(), std::move(wake)));
           return SourceOf<v1::TreeChange>(

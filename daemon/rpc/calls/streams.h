@@ -70,13 +70,17 @@ class OpenStreams final {
   }
   // Ends all with UNAVAILABLE, and later ones at once.
   void Close() {
-    std::vector<std::shared_ptr<OpenStream>> open;
     {
       std::lock_guard lock(mutex_);
       is_closed_ = true;
-      for (const auto& [key, stream] : open_) open.push_back(stream);
     }
-    for (const auto& stream : open) stream->End(ShuttingDown(how_to_go_on_));
+    for (const auto& stream : All()) stream->End(ShuttingDown(how_to_go_on_));
+  }
+  std::vector<std::shared_ptr<OpenStream>> All() const {
+    std::vector<std::shared_ptr<OpenStream>> all;
+    std::lock_guard lock(mutex_);
+    for (const auto& [key, stream] : open_) all.push_back(stream);
+    return all;
   }
 
  private:
@@ -92,7 +96,7 @@ class OpenStreams final {
   MethodStatistics::Method* const method_;
   const std::string how_to_go_on_;
   // std, not absl: ThreadSanitizer does not see through Debian's Abseil.
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   // Guarded by mutex_.
   bool is_closed_ = false;
   absl::flat_hash_map<OpenStream*, std::shared_ptr<OpenStream>> open_;
@@ -277,10 +281,12 @@ class PulledStream final : public WriteStream<Message> {
   }
 
  private:
-  absl::StatusOr<bool> Next(Message& message) override { return source_->Next(message); }
-  bool HasWrittenAll() const override { return source_->over(); }
+  absl::StatusOr<bool> Next(Message& message) override {
+    return source_ == nullptr ? false : source_->Next(message);
+  }
+  bool HasWrittenAll() const override { return source_ != nullptr && source_->over(); }
 
-  std::unique_ptr<MessageSource<Message>> source_;
+  std::unique_ptr<MessageSource<Message>> source_;  // guarded by mutex_; null until it begins
 };
 
 // Thread-safe; outlives every stream that it opened.
@@ -308,6 +314,10 @@ class PulledStreams final {
       stream->Begin(std::move(source));
       return absl::OkStatus();
     });
+  }
+  // There may be something for all of them.
+  void PumpAll() {
+    for (const auto& stream : open_.All()) static_cast<PulledStream<Message>&>(*stream).Pump();
   }
   void Close() { open_.Close(); }
 

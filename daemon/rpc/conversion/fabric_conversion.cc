@@ -36,6 +36,57 @@ std::string Words(const UnansweredNode& node) {
                       node.neighbour_port.value(), " of ", ToString(node.neighbour), ")");
 }
 
+HistoryResolution FinestBackTo(absl::Time start, absl::Time now) {
+  for (const HistoryResolution resolution :
+       {HistoryResolution::kReading, HistoryResolution::kMinute}) {
+    if (start >= now - LimitOf(resolution).length) return resolution;
+  }
+  return HistoryResolution::kHour;
+}
+
+double PerSecond(uint64_t bytes, absl::Duration length) {
+  return length > absl::ZeroDuration() ? static_cast<double>(bytes) / absl::ToDoubleSeconds(length)
+                                       : 0;
+}
+
+template <class Request>
+EventFilter WhatOf(const Request& request) {
+  EventFilter filter;
+  filter.kind_prefix = request.kind_prefix();
+  filter.object = request.object();
+  filter.min_severity = request.min_severity();
+  return filter;
+}
+
+void ToProto(const LatencySample& sample, v1::LatencySample& message) {
+  message.set_line(sample.line);
+  message.set_operation(ToProto(sample.operation));
+  message.set_bytes(sample.bytes);
+  message.set_members(sample.members);
+  message.set_type(ToProto(sample.type));
+  message.set_width(sample.width);
+  message.set_us(sample.us);
+}
+
+void ToProto(const FittedConstant& constant, v1::FittedConstant& message) {
+  message.set_name(constant.name);
+  message.set_value(constant.value);
+  message.set_standard_error(constant.standard_error);
+  message.set_state(std::string(ToString(constant.state)));
+}
+
+void RowToProto(const TypeChoice& choice, v1::TypeTableRow& row) {
+  row.set_operation(ToProto(choice.operation));
+  row.set_min_bytes(choice.min_bytes);
+  row.set_max_bytes(choice.max_bytes);
+  row.set_type(ToProto(choice.type));
+  row.set_width(choice.widths.best);
+  row.set_min_width(choice.widths.min);
+  row.set_max_width(choice.widths.max);
+  row.set_type_i_us(choice.type_i_us);
+  row.set_type_ii_us(choice.type_ii_us);
+}
+
 }  // namespace
 
 void ToProto(const FabricView& view, const DaemonCounts& counts, v1::FabricSummary& summary) {
@@ -163,23 +214,6 @@ absl::StatusOr<VertexIndex> ResolveRouteEnd(const Fabric& fabric, absl::string_v
   return fabric.Vertex(found);
 }
 
-namespace {
-
-HistoryResolution FinestBackTo(absl::Time start, absl::Time now) {
-  for (const HistoryResolution resolution :
-       {HistoryResolution::kReading, HistoryResolution::kMinute}) {
-    if (start >= now - LimitOf(resolution).length) return resolution;
-  }
-  return HistoryResolution::kHour;
-}
-
-double PerSecond(uint64_t bytes, absl::Duration length) {
-  return length > absl::ZeroDuration() ? static_cast<double>(bytes) / absl::ToDoubleSeconds(length)
-                                       : 0;
-}
-
-}  // namespace
-
 void ToProto(const LinkMeasure& measure, v1::Link& message) {
   if (measure.ab.read != absl::InfinitePast()) {
     message.set_utilisation_ab(measure.ab.average);
@@ -254,19 +288,6 @@ absl::StatusOr<HistoryQuery> FromProto(const v1::GetPortHistoryRequest& request,
   return query;
 }
 
-namespace {
-
-template <class Request>
-EventFilter WhatOf(const Request& request) {
-  EventFilter filter;
-  filter.kind_prefix = request.kind_prefix();
-  filter.object = request.object();
-  filter.min_severity = request.min_severity();
-  return filter;
-}
-
-}  // namespace
-
 absl::StatusOr<EventFilter> FromProto(const v1::ListEventsRequest& request) {
   EventFilter filter = WhatOf(request);
   ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
@@ -295,27 +316,6 @@ void ToProto(const EventRecord& record, v1::Event& message) {
   message.set_message(record.message);
   message.set_actor(record.actor);
 }
-
-namespace {
-
-void ToProto(const LatencySample& sample, v1::LatencySample& message) {
-  message.set_line(sample.line);
-  message.set_operation(ToProto(sample.operation));
-  message.set_bytes(sample.bytes);
-  message.set_members(sample.members);
-  message.set_type(ToProto(sample.type));
-  message.set_width(sample.width);
-  message.set_us(sample.us);
-}
-
-void ToProto(const FittedConstant& constant, v1::FittedConstant& message) {
-  message.set_name(constant.name);
-  message.set_value(constant.value);
-  message.set_standard_error(constant.standard_error);
-  message.set_state(std::string(ToString(constant.state)));
-}
-
-}  // namespace
 
 CalibrateArgs FromProto(const v1::CalibrateRequest& request) {
   CalibrateArgs args;
@@ -347,22 +347,6 @@ void ToProto(const CalibrationView& view, v1::CalibrateResponse& response) {
   response.set_applied(view.applied);
   for (const LatencySample& sample : view.samples) ToProto(sample, *response.add_measured());
 }
-
-namespace {
-
-void RowToProto(const TypeChoice& choice, v1::TypeTableRow& row) {
-  row.set_operation(ToProto(choice.operation));
-  row.set_min_bytes(choice.min_bytes);
-  row.set_max_bytes(choice.max_bytes);
-  row.set_type(ToProto(choice.type));
-  row.set_width(choice.widths.best);
-  row.set_min_width(choice.widths.min);
-  row.set_max_width(choice.widths.max);
-  row.set_type_i_us(choice.type_i_us);
-  row.set_type_ii_us(choice.type_ii_us);
-}
-
-}  // namespace
 
 absl::Status TypeTableToProto(const CostProfile& profile, uint32_t members,
                               v1::TypeTable& message) {

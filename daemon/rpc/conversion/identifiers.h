@@ -23,6 +23,11 @@
 
 namespace coppice {
 
+// INVALID_ARGUMENT, "FIELD: WHAT".
+inline absl::Status BadField(absl::string_view field, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
+}
+
 // Decimal, at least 1. INVALID_ARGUMENT names the text.
 absl::StatusOr<int64_t> ParseId(absl::string_view text, absl::string_view what);
 template <class Id>

@@ -176,46 +176,6 @@ void SummaryToProto(const TreeView& view, v1::Tree& tree) {
   tree.set_busiest_link_packets(view.busiest.packets);
 }
 
-}  // namespace
-
-void ToProto(const TreeView& view, TreeDetail detail, v1::Tree& tree) {
-  SummaryToProto(view, tree);
-  if (detail != TreeDetail::kFull) return;
-  NodesToProto(view, *tree.mutable_nodes());
-  if (!view.record->physical.empty()) PhysicalToProto(view, *tree.mutable_physical());
-}
-
-absl::Status RankToProto(const TreeView& view, uint32_t rank, const Fabric* fabric,
-                         v1::Tree& tree) {
-  const TreeRecord& record = *view.record;
-  if (rank >= record.ranks.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("tree ", record.id.value(), " has no rank ",
-                                                   rank, ": its ranks are 0 to ",
-                                                   record.ranks.size() - 1));
-  }
-  SummaryToProto(view, tree);
-  v1::RankView& part = *tree.mutable_rank_view();
-  part.set_rank(rank);
-  const int32_t parent = record.parents[rank];
-  if (parent >= 0) {
-    NeighbourToProto(view, static_cast<uint32_t>(parent), record.edge_links_up[rank], fabric,
-                     *part.mutable_parent());
-  }
-  for (uint32_t node = 0; node < record.parents.size(); ++node) {
-    if (record.parents[node] != static_cast<int32_t>(rank)) continue;
-    NeighbourToProto(view, node, record.edge_links_up[node], fabric, *part.add_children());
-  }
-  return absl::OkStatus();
-}
-
-v1::Operation ToProto(Operation operation) { return WireOf(kOperations, operation); }
-v1::TreeType ToProto(TreeType type) { return WireOf(kTypes, type); }
-v1::RouteKind ToProto(RouteKind kind) { return WireOf(kRouteKinds, kind); }
-
-// The way in: CreateTreeRequest to the manager's arguments.
-
-namespace {
-
 TradePolicy PolicyFromProto(const v1::Policy& policy) {
   TradePolicy mine = {.latency = policy.latency(),
                       .entries = policy.entries(),
@@ -225,8 +185,8 @@ TradePolicy PolicyFromProto(const v1::Policy& policy) {
   return mine;
 }
 
-}  // namespace
-
+// The ranks that either say, in that order; none if neither says any. INVALID_ARGUMENT as
+// FromProto.
 absl::StatusOr<std::vector<uint32_t>> RanksOf(
     const google::protobuf::RepeatedPtrField<v1::RankRange>& ranges,
     const google::protobuf::RepeatedField<uint32_t>& list, uint32_t max_ranks) {
@@ -258,40 +218,6 @@ absl::StatusOr<std::vector<uint32_t>> RanksOf(
   }
   return ranks;
 }
-
-absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, uint32_t max_ranks) {
-  CreateTreeArgs args;
-  ASSIGN_OR_RETURN(args.job, ParseJobId(request.job_id()));
-  args.request_id = request.request_id();
-  ASSIGN_OR_RETURN(args.ranks, RanksOf(request.rank_ranges(), request.ranks(), max_ranks));
-  ASSIGN_OR_RETURN(args.operation, FromProto(request.operation()));
-  for (const v1::SizeShare& share : request.sizes()) {
-    args.sizes.push_back({share.bytes(), share.weight() == 0 ? 1 : share.weight()});
-  }
-  ASSIGN_OR_RETURN(args.type, ValueOf(kTypes, request.type(), "type"));
-  ASSIGN_OR_RETURN(args.builder, ValueOf(kBuilders, request.builder(), "builder"));
-  if (request.width() != 0) args.width = request.width();
-  if (request.nic_degree() != 0) args.nic_degree = request.nic_degree();
-  if (!request.root_switch().empty()) {
-    ASSIGN_OR_RETURN(args.root_switch, ParseGuid(request.root_switch()));
-  }
-  if (request.has_policy()) args.policy = PolicyFromProto(request.policy());
-  args.list_tradeoffs = request.tradeoffs();
-  return args;
-}
-
-absl::StatusOr<TreeDetail> FromProto(v1::TreeView view) {
-  ASSIGN_OR_RETURN(const std::optional<TreeDetail> detail, ValueOf(kViews, view, "view"));
-  return detail.value_or(TreeDetail::kFull);
-}
-
-absl::StatusOr<Operation> FromProto(v1::Operation operation) {
-  ASSIGN_OR_RETURN(const std::optional<Operation> known,
-                   ValueOf(kOperations, operation, "operation"));
-  return known.value_or(Operation::kAllreduce);
-}
-
-namespace {
 
 absl::Status TooManyRanks() {
   return absl::InvalidArgumentError(absl::StrCat(
@@ -397,6 +323,74 @@ constexpr const char* kPhases[] = {"planning", "improving", "hanging ranks", "gr
 
 }  // namespace
 
+void ToProto(const TreeView& view, TreeDetail detail, v1::Tree& tree) {
+  SummaryToProto(view, tree);
+  if (detail != TreeDetail::kFull) return;
+  NodesToProto(view, *tree.mutable_nodes());
+  if (!view.record->physical.empty()) PhysicalToProto(view, *tree.mutable_physical());
+}
+
+absl::Status RankToProto(const TreeView& view, uint32_t rank, const Fabric* fabric,
+                         v1::Tree& tree) {
+  const TreeRecord& record = *view.record;
+  if (rank >= record.ranks.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("tree ", record.id.value(), " has no rank ",
+                                                   rank, ": its ranks are 0 to ",
+                                                   record.ranks.size() - 1));
+  }
+  SummaryToProto(view, tree);
+  v1::RankView& part = *tree.mutable_rank_view();
+  part.set_rank(rank);
+  const int32_t parent = record.parents[rank];
+  if (parent >= 0) {
+    NeighbourToProto(view, static_cast<uint32_t>(parent), record.edge_links_up[rank], fabric,
+                     *part.mutable_parent());
+  }
+  for (uint32_t node = 0; node < record.parents.size(); ++node) {
+    if (record.parents[node] != static_cast<int32_t>(rank)) continue;
+    NeighbourToProto(view, node, record.edge_links_up[node], fabric, *part.add_children());
+  }
+  return absl::OkStatus();
+}
+
+v1::Operation ToProto(Operation operation) { return WireOf(kOperations, operation); }
+v1::TreeType ToProto(TreeType type) { return WireOf(kTypes, type); }
+v1::RouteKind ToProto(RouteKind kind) { return WireOf(kRouteKinds, kind); }
+
+// The way in: CreateTreeRequest to the manager's arguments.
+
+absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, uint32_t max_ranks) {
+  CreateTreeArgs args;
+  ASSIGN_OR_RETURN(args.job, ParseJobId(request.job_id()));
+  args.request_id = request.request_id();
+  ASSIGN_OR_RETURN(args.ranks, RanksOf(request.rank_ranges(), request.ranks(), max_ranks));
+  ASSIGN_OR_RETURN(args.operation, FromProto(request.operation()));
+  for (const v1::SizeShare& share : request.sizes()) {
+    args.sizes.push_back({share.bytes(), share.weight() == 0 ? 1 : share.weight()});
+  }
+  ASSIGN_OR_RETURN(args.type, ValueOf(kTypes, request.type(), "type"));
+  ASSIGN_OR_RETURN(args.builder, ValueOf(kBuilders, request.builder(), "builder"));
+  if (request.width() != 0) args.width = request.width();
+  if (request.nic_degree() != 0) args.nic_degree = request.nic_degree();
+  if (!request.root_switch().empty()) {
+    ASSIGN_OR_RETURN(args.root_switch, ParseGuid(request.root_switch()));
+  }
+  if (request.has_policy()) args.policy = PolicyFromProto(request.policy());
+  args.list_tradeoffs = request.tradeoffs();
+  return args;
+}
+
+absl::StatusOr<TreeDetail> FromProto(v1::TreeView view) {
+  ASSIGN_OR_RETURN(const std::optional<TreeDetail> detail, ValueOf(kViews, view, "view"));
+  return detail.value_or(TreeDetail::kFull);
+}
+
+absl::StatusOr<Operation> FromProto(v1::Operation operation) {
+  ASSIGN_OR_RETURN(const std::optional<Operation> known,
+                   ValueOf(kOperations, operation, "operation"));
+  return known.value_or(Operation::kAllreduce);
+}
+
 absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& request,
                                           uint32_t max_ranks) {
   RETURN_IF_ERROR(CheckLengths(request));
@@ -420,19 +414,12 @@ absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& req
   return args;
 }
 
-absl::StatusOr<TreeDetail> BatchDetail(v1::TreeView view) {
+absl::StatusOr<TreeDetail> StreamDetail(v1::TreeView view, TreeDetail otherwise) {
+  if (view == v1::TREE_VIEW_UNSPECIFIED) return otherwise;
   ASSIGN_OR_RETURN(const TreeDetail detail, FromProto(view));
   if (detail != TreeDetail::kRank) return detail;
   return absl::InvalidArgumentError(
-      "view: TREE_VIEW_RANK is of one rank of one tree; ask for FULL or SUMMARY here");
-}
-
-absl::StatusOr<TreeDetail> WatchDetail(v1::TreeView view) {
-  if (view == v1::TREE_VIEW_UNSPECIFIED) return TreeDetail::kSummary;
-  ASSIGN_OR_RETURN(const TreeDetail detail, FromProto(view));
-  if (detail != TreeDetail::kRank) return detail;
-  return absl::InvalidArgumentError(
-      "view: RANK is of one rank; watch with SUMMARY or FULL, then get the rank's part");
+      "view: RANK is of one rank of one tree; ask for SUMMARY or FULL, then get the rank's part");
 }
 
 void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& message) {

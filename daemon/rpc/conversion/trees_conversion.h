@@ -22,11 +22,6 @@ enum class TreeDetail : uint8_t { kFull, kRank, kSummary };
 // else, is the manager's to say.
 absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, uint32_t max_ranks);
 
-// The ranks that either say, in that order; none if neither says any. Errors as above.
-absl::StatusOr<std::vector<uint32_t>> RanksOf(
-    const google::protobuf::RepeatedPtrField<v1::RankRange>& ranges,
-    const google::protobuf::RepeatedField<uint32_t>& list, uint32_t max_ranks);
-
 absl::StatusOr<TreeDetail> FromProto(v1::TreeView view);
 
 // All but nodes and physical tree, which a full one has, and rank view. Times of advice (id 0) are
@@ -51,10 +46,8 @@ v1::RouteKind ToProto(RouteKind kind);
 absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& request,
                                           uint32_t max_ranks);
 
-// Of the trees in a stream. INVALID_ARGUMENT: RANK.
-absl::StatusOr<TreeDetail> BatchDetail(v1::TreeView view);
-// The same; SUMMARY if it is unspecified.
-absl::StatusOr<TreeDetail> WatchDetail(v1::TreeView view);
+// Of the trees in a stream; `otherwise` if it is unspecified. INVALID_ARGUMENT: RANK.
+absl::StatusOr<TreeDetail> StreamDetail(v1::TreeView view, TreeDetail otherwise);
 
 // Writes over `message`. O(nodes) if `detail` is full.
 void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& message);

@@ -150,18 +150,14 @@ bool IsGood(GuardedSocket& socket, const msghdr& message, size_t size) {
   return true;
 }
 
-}  // namespace
-
-void GuardReads(int fd, std::string who) { GuardTable::Get().Put(fd, std::move(who)); }
-
-namespace {
-
 // RFC 9113, section 6.
 constexpr uint8_t kData = 0, kHeaders = 1, kResetStream = 3, kSettings = 4, kPing = 6,
                   kContinuation = 9;
 constexpr uint8_t kEndStream = 1, kEndHeaders = 4;  // flags
 
 }  // namespace
+
+void GuardReads(int fd, std::string who) { GuardTable::Get().Put(fd, std::move(who)); }
 
 // gRPC's own clients stay far below: they reset a stream for each call that is cancelled, change
 // their settings with the window (a few times a second while much is received), and ping once for

@@ -74,60 +74,6 @@ absl::Status CheckDirectory(const std::string& path) {
                    "; create it, writable for the daemon, or listen elsewhere"));
 }
 
-}  // namespace
-
-bool IsUnixAddress(absl::string_view address) { return absl::StartsWith(address, kUnixPrefix); }
-
-std::string SocketPath(absl::string_view address) {
-  absl::string_view path = address.substr(kUnixPrefix.size());
-  absl::ConsumePrefix(&path, "//");
-  return std::string(path);
-}
-
-absl::Status CheckListenAddress(absl::string_view address) {
-  if (IsUnixAddress(address)) return CheckSocketPath(address);
-  const size_t colon = address.rfind(':');
-  int port = 0;
-  if (colon == absl::string_view::npos || colon == 0) {
-    return BadAddress(address, "give unix:PATH or HOST:PORT");
-  }
-  if (!absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > kMaxPort) {
-    return BadAddress(address, "the port must be a number from 0 (any free one) to 65535");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckNeedsNoTls(absl::string_view address) {
-  if (IsUnixAddress(address)) return absl::OkStatus();
-  return BadAddress(
-      address,
-      "TCP without TLS is refused: give [tls] certificate and key, or state "
-      "insecure_tcp = true (--insecure-tcp) to let anybody who reaches it use the daemon");
-}
-
-absl::Status PrepareListenAddress(const std::string& address) {
-  if (!IsUnixAddress(address)) return absl::OkStatus();
-  const std::string path = SocketPath(address);
-  if (absl::Status status = CheckDirectory(path); !status.ok()) return status;
-  struct stat info {};
-  if (lstat(path.c_str(), &info) != 0) return absl::OkStatus();  // nothing there
-  if (!S_ISSOCK(info.st_mode)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "socket ", path, ": a file that is no socket is there; remove it or listen elsewhere"));
-  }
-  if (IsAlive(path)) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        "socket ", path, ": another process listens there; stop it or listen elsewhere"));
-  }
-  if (unlink(path.c_str()) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("socket ", path, ": cannot remove the stale file: ", std::strerror(errno)));
-  }
-  return absl::OkStatus();
-}
-
-namespace {
-
 constexpr int kPauseMs = 100;  // when no descriptor is left; poll would return at once
 
 constexpr int kBacklog = 4096;  // connections, capped by net.core.somaxconn
@@ -219,6 +165,56 @@ int ListenAt(const addrinfo& found, uint16_t port) {
 }
 
 }  // namespace
+
+bool IsUnixAddress(absl::string_view address) { return absl::StartsWith(address, kUnixPrefix); }
+
+std::string SocketPath(absl::string_view address) {
+  absl::string_view path = address.substr(kUnixPrefix.size());
+  absl::ConsumePrefix(&path, "//");
+  return std::string(path);
+}
+
+absl::Status CheckListenAddress(absl::string_view address) {
+  if (IsUnixAddress(address)) return CheckSocketPath(address);
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  if (colon == absl::string_view::npos || colon == 0) {
+    return BadAddress(address, "give unix:PATH or HOST:PORT");
+  }
+  if (!absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > kMaxPort) {
+    return BadAddress(address, "the port must be a number from 0 (any free one) to 65535");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNeedsNoTls(absl::string_view address) {
+  if (IsUnixAddress(address)) return absl::OkStatus();
+  return BadAddress(
+      address,
+      "TCP without TLS is refused: give [tls] certificate and key, or state "
+      "insecure_tcp = true (--insecure-tcp) to let anybody who reaches it use the daemon");
+}
+
+absl::Status PrepareListenAddress(const std::string& address) {
+  if (!IsUnixAddress(address)) return absl::OkStatus();
+  const std::string path = SocketPath(address);
+  if (absl::Status status = CheckDirectory(path); !status.ok()) return status;
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) return absl::OkStatus();  // nothing there
+  if (!S_ISSOCK(info.st_mode)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "socket ", path, ": a file that is no socket is there; remove it or listen elsewhere"));
+  }
+  if (IsAlive(path)) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "socket ", path, ": another process listens there; stop it or listen elsewhere"));
+  }
+  if (unlink(path.c_str()) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("socket ", path, ": cannot remove the stale file: ", std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status Listener::Prepare() {
   wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

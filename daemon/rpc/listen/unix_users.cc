@@ -40,32 +40,6 @@ std::string NetworkText(in6_addr address) {
   return absl::StrCat(text, "/64");
 }
 
-}  // namespace
-
-std::string NetworkOf(const sockaddr_storage& address) {
-  if (address.ss_family == AF_INET) {
-    return NetworkText(reinterpret_cast<const sockaddr_in&>(address).sin_addr);
-  }
-  if (address.ss_family == AF_INET6) {
-    return NetworkText(reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
-  }
-  return "";
-}
-
-std::string NetworkOf(absl::string_view connection) {
-  absl::string_view host = connection.substr(0, connection.rfind(':'));
-  if (absl::ConsumePrefix(&host, "ipv4:")) return std::string(host);
-  if (!absl::ConsumePrefix(&host, "ipv6:")) return std::string(host);
-  // In brackets, which gRPC writes as in a URI.
-  for (const absl::string_view bracket : {"%5B", "["}) absl::ConsumePrefix(&host, bracket);
-  for (const absl::string_view bracket : {"%5D", "]"}) absl::ConsumeSuffix(&host, bracket);
-  const std::string text(host.substr(0, host.find('%')));  // without a zone
-  in6_addr address{};
-  return inet_pton(AF_INET6, text.c_str(), &address) == 1 ? NetworkText(address) : text;
-}
-
-namespace {
-
 constexpr size_t kLongestName = 255;
 constexpr size_t kFirstBuffer = 4096;
 constexpr size_t kLargestBuffer = 1 << 20;  // of one entry; a group may list thousands of members
@@ -140,6 +114,28 @@ UnixUser LookUp(uid_t uid, const std::string& admin_group) {
 }
 
 }  // namespace
+
+std::string NetworkOf(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    return NetworkText(reinterpret_cast<const sockaddr_in&>(address).sin_addr);
+  }
+  if (address.ss_family == AF_INET6) {
+    return NetworkText(reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+  }
+  return "";
+}
+
+std::string NetworkOf(absl::string_view connection) {
+  absl::string_view host = connection.substr(0, connection.rfind(':'));
+  if (absl::ConsumePrefix(&host, "ipv4:")) return std::string(host);
+  if (!absl::ConsumePrefix(&host, "ipv6:")) return std::string(host);
+  // In brackets, which gRPC writes as in a URI.
+  for (const absl::string_view bracket : {"%5B", "["}) absl::ConsumePrefix(&host, bracket);
+  for (const absl::string_view bracket : {"%5D", "]"}) absl::ConsumeSuffix(&host, bracket);
+  const std::string text(host.substr(0, host.find('%')));  // without a zone
+  in6_addr address{};
+  return inet_pton(AF_INET6, text.c_str(), &address) == 1 ? NetworkText(address) : text;
+}
 
 std::optional<gid_t> UnixUsers::FindGroup(const std::string& name) {
   return FindEntry<group>([&](auto... rest) { return getgrnam_r(name.c_str(), rest...); },

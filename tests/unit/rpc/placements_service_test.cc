@@ -9,7 +9,7 @@
 #include "coppice/v1/mapping.grpc.pb.h"
 #include "coppice/v1/placements.grpc.pb.h"
 #include "daemon/placement/placement_request.h"
-#include "daemon/rpc/conversion/placements_conversion.h"
+#include "daemon/rpc/conversion/patterns.h"
 #include "google/rpc/error_details.pb.h"
 #include "proto/status_conversion.h"
 #include "tests/unit/rpc/loopback.h"

@@ -1,5 +1,5 @@
 // What goes over NOTIFY_SOCKET, as the service manager reads it.
-#include "daemon/service/systemd.h"
+#include "daemon/service/signal_loop.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

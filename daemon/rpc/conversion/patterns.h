@@ -1,6 +1,6 @@
-// coppice.v1.Placement and its requests <-> the manager's plain structs.
-#ifndef COPPICE_DAEMON_RPC_CONVERSION_PLACEMENTS_CONVERSION_H_
-#define COPPICE_DAEMON_RPC_CONVERSION_PLACEMENTS_CONVERSION_H_
+// Patterns of who talks to whom, as the Mapping and the Placements service are given them.
+#ifndef COPPICE_DAEMON_RPC_CONVERSION_PATTERNS_H_
+#define COPPICE_DAEMON_RPC_CONVERSION_PATTERNS_H_
 
 #include <cstddef>
 #include <memory>
@@ -9,24 +9,24 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "coppice/v1/mapping.pb.h"
 #include "coppice/v1/placements.pb.h"
 #include "daemon/manager/mapping/memory_budget.h"
 #include "daemon/manager/mapping/pattern_store.h"
-#include "daemon/manager/placement/placement_view.h"
 #include "daemon/mapping/pattern.h"
 
 namespace coppice {
 
-// Without the pattern (PlacementPatterns), but with its name if it is a stored one.
-// INVALID_ARGUMENT, naming the field: a budget that is no duration.
-absl::StatusOr<PlacementTask> FromProto(const v1::PlacementRequest& request);
-// Without the owner.
-absl::StatusOr<CreatePlacementArgs> FromProto(const v1::CreatePlacementRequest& request);
-absl::StatusOr<StartPlacementArgs> FromProto(const v1::StartPlacementRequest& request);
+// The pattern that is given in full, as lists or as a file. INVALID_ARGUMENT, naming the field:
+// lists of different lengths, or as Pattern::Make; as ReadPattern.
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::MappingTask& task);
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::PutPatternRequest& request);
+absl::StatusOr<std::shared_ptr<const Pattern>> PatternOf(const v1::PlacementTraffic& traffic);
 
-// `in_full`: also measures, reason and permutation.
-void ToProto(const PlacementView& view, bool in_full, v1::Placement& message);
-void ToProto(const NodeDistancesView& view, v1::NodeDistances& message);
+// How much memory reading the message takes beside it, from above.
+size_t ReadingBytes(const v1::MappingTask& task);
+size_t ReadingBytes(const v1::PutPatternRequest& request);
+size_t ReadingBytes(const v1::PlacementTraffic& traffic);
 
 // The patterns that the requests of one call about placements name or bring. A thousand requests
 // are a few bytes each, and what each of them names may be hundreds of megabytes: so a stored
@@ -57,4 +57,4 @@ class PlacementPatterns final {
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_RPC_CONVERSION_PLACEMENTS_CONVERSION_H_
+#endif  // COPPICE_DAEMON_RPC_CONVERSION_PATTERNS_H_
