@@ -28,29 +28,23 @@ constexpr std::pair<PlacementState, v1::PlacementState> kStates[] = {
 
 using google::protobuf::FieldDescriptor;
 
-using google::protobuf::FieldDescriptor;
-
-// Terms and measures are found by their names. A field that the message lacks, or has of another
-// type, is null, and left out: placements_service_test looks that there is none.
-const FieldDescriptor* FieldOf(const google::protobuf::Message& message, const char* name,
-                               FieldDescriptor::CppType type) {
-  const FieldDescriptor* const field = message.GetDescriptor()->FindFieldByName(name);
-  return field != nullptr && field->cpp_type() == type ? field : nullptr;
+// Terms and measures are found by their names. A field that the message lacks is null, and left
+// out: placements_service_test looks that there is none.
+const FieldDescriptor* FieldOf(const google::protobuf::Message& message, const char* name) {
+  return message.GetDescriptor()->FindFieldByName(name);
 }
 
-// Fields of numbers, each as large as the measure.
-void Set(v1::PlacementMeasures& message, const char* name, auto value) {
-  using Value = decltype(value);
+template <class Value>
+void Set(v1::PlacementMeasures& message, const char* name, Value value) {
+  const FieldDescriptor* const field = FieldOf(message, name);
+  if (field == nullptr) return;
   const google::protobuf::Reflection& reflection = *message.GetReflection();
   if constexpr (std::is_same_v<Value, double>) {
-    const auto* const field = FieldOf(message, name, FieldDescriptor::CPPTYPE_DOUBLE);
-    if (field != nullptr) reflection.SetDouble(&message, field, value);
+    reflection.SetDouble(&message, field, value);
   } else if constexpr (std::is_same_v<Value, uint32_t>) {
-    const auto* const field = FieldOf(message, name, FieldDescriptor::CPPTYPE_UINT32);
-    if (field != nullptr) reflection.SetUInt32(&message, field, value);
+    reflection.SetUInt32(&message, field, value);
   } else {
-    const auto* const field = FieldOf(message, name, FieldDescriptor::CPPTYPE_INT32);
-    if (field != nullptr) reflection.SetInt32(&message, field, value);
+    reflection.SetInt32(&message, field, value);
   }
 }
 
@@ -77,8 +71,7 @@ absl::StatusOr<PlacementTask> ReadTask(const v1::PlacementRequest& request) {
   task.constraints.exclusive_switches = c.exclusive_switches();
   const v1::PlacementObjective& objective = request.objective();
   for (const PlacementTerm& term : kPlacementTerms) {
-    const FieldDescriptor* const field =
-        FieldOf(objective, term.name, FieldDescriptor::CPPTYPE_DOUBLE);
+    const FieldDescriptor* const field = FieldOf(objective, term.name);
     if (field == nullptr) continue;
     task.objective.*term.weight = objective.GetReflection()->GetDouble(objective, field);
   }

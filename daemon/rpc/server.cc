@@ -182,8 +182,8 @@ class Server final : public RpcServer {
     if (server_ == nullptr) return;
     for (const auto& service : services_) service->CloseStreams();
     server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
-    server_
-        ->Wait();  // until every handler has finished its call, on a worker or the store's thread
+    // Until every handler has finished its call, on a worker or the store's thread.
+    server_->Wait();
     server_.reset();
     upkeep_.reset();  // until here calls waited for their turn
   }
@@ -197,18 +197,13 @@ class Server final : public RpcServer {
     std::vector<std::string> paths, hosts;
     for (const std::string& address : options_.listen) {
       RETURN_IF_ERROR(CheckListenAddress(address));
-      if (!options_.tls.has_any() && !options_.insecure_tcp)
-        RETURN_IF_ERROR(CheckNeedsNoTls(address));
+      const bool is_safe = options_.tls.has_any() || options_.insecure_tcp;
+      if (!is_safe) RETURN_IF_ERROR(CheckNeedsNoTls(address));
       RETURN_IF_ERROR(PrepareListenAddress(address));
-      if (IsUnixAddress(address)) {
-        paths.push_back(SocketPath(address));
-      } else {
-        hosts.push_back(address);
-      }
+      const bool is_unix = IsUnixAddress(address);
+      (is_unix ? paths : hosts).push_back(is_unix ? SocketPath(address) : address);
     }
-    ASSIGN_OR_RETURN(unix_listener_,
-                     UnixListener::Open(paths, {options_.socket_mode, options_.socket_group,
-                                                options_.needs_socket_group}));
+    ASSIGN_OR_RETURN(unix_listener_, UnixListener::Open(paths, options_));
     ASSIGN_OR_RETURN(tcp_listener_, TcpListener::Open(hosts, options_.connections));
     size_t next = 0;
     for (const std::string& address : options_.listen) {

@@ -106,14 +106,4 @@ grpc::Status ToWire(absl::Status status, absl::string_view object) {
   return ToGrpcStatus(status);
 }
 
-absl::Status NoFabricYet() {
-  return absl::UnavailableError(
-      "fabric: none is known yet, the first sweep has not succeeded; call again, or see the "
-      "daemon's log for why the sweep fails");
-}
-
-absl::Status ShuttingDown(absl::string_view how_to_go_on) {
-  return absl::UnavailableError(absl::StrCat("daemon: it is shutting down; ", how_to_go_on));
-}
-
 }  // namespace coppice

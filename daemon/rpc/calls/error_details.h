@@ -22,12 +22,6 @@ grpc::Status ToWire(absl::Status status, absl::string_view object);
 // With RetryInfo, one second. OK stays so.
 absl::Status WithRetry(absl::Status status);
 
-// The status of every method that needs a fabric before the first sweep has succeeded.
-absl::Status NoFabricYet();
-
-// UNAVAILABLE: what streams end with when the daemon stops. `how_to_go_on` is for their callers.
-absl::Status ShuttingDown(absl::string_view how_to_go_on);
-
 }  // namespace coppice
 
 #endif  // COPPICE_DAEMON_RPC_CALLS_ERROR_DETAILS_H_

@@ -42,13 +42,6 @@ constexpr absl::string_view kNotedWhenDone[] = {
     "Fabric.Sweep", "Mapping.PutOrder",
 };
 
-// "Jobs.EndJob" of "/coppice.v1.Jobs/EndJob".
-std::string ShortName(absl::string_view method) {
-  const size_t slash = method.rfind('/');
-  const absl::string_view service = method.substr(0, slash);
-  return absl::StrCat(service.substr(service.rfind('.') + 1), ".", method.substr(slash + 1));
-}
-
 // As deeds name it: what the call is about, else what is another's ("job 7").
 std::string ObjectOf(const Peer& peer, const std::string& owned) {
   return peer.object.empty() ? absl::StrReplaceAll(owned, {{" ", ":"}}) : peer.object;

@@ -180,7 +180,7 @@ class Service {
 
   // Counts the streams of a method.
   MethodStatistics::Method* CountStreams(absl::string_view method) {
-    return statistics_->AddStream(ShortName(method));
+    return statistics_->AddStream(ShortName(PathOf(method)));
   }
 
   // A unary method. `object`: what a call is about, or a function of the request that tells it.
@@ -247,10 +247,6 @@ class Service {
   std::string PathOf(absl::string_view method) const {
     return absl::StrCat("/", name_, "/", method);
   }
-  // "Trees.CreateTree".
-  std::string ShortName(absl::string_view method) const {
-    return absl::StrCat(absl::string_view(name_).substr(name_.rfind('.') + 1), ".", method);
-  }
 
   template <class Request, class Response, class Object, class Handle>
   grpc::internal::CallbackUnaryHandler<Request, Response>& Add(const char* method, Object object,
@@ -258,7 +254,7 @@ class Service {
     const std::string path = PathOf(method);
     const MethodAccess* const access = FindAccess(path);
     const bool is_open = access != nullptr && access->least == Role::kReader;
-    auto* const counted = statistics_->AddUnary(ShortName(method));
+    auto* const counted = statistics_->AddUnary(ShortName(path));
     auto handler = std::make_unique<grpc::internal::CallbackUnaryHandler<Request, Response>>(
         [=, this](grpc::CallbackServerContext* context, const Request* request,
                   Response* response) {

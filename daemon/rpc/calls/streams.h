@@ -29,6 +29,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/calls/admission.h"
 #include "daemon/rpc/calls/error_details.h"
@@ -50,8 +52,10 @@ class OpenStreams final {
  public:
   // `method` counts them. `how_to_go_on` is the end of a sentence, for a shutdown.
   explicit OpenStreams(MethodStatistics::Method* method,
-                       std::string how_to_go_on = "connect again and go on")
-      : method_(method), how_to_go_on_(std::move(how_to_go_on)) {}
+                       absl::string_view how_to_go_on = "connect again and go on")
+      : method_(method),
+        closed_(
+            absl::UnavailableError(absl::StrCat("daemon: it is shutting down; ", how_to_go_on))) {}
 
   // Has `begin` begin the stream, which ends at once if `status` or that is an error. It goes when
   // its call is done: not before the caller has handed it to gRPC.
@@ -61,7 +65,7 @@ class OpenStreams final {
     method_->Opened();
     {
       std::lock_guard lock(mutex_);
-      if (status.ok() && is_closed_) status = ShuttingDown(how_to_go_on_);
+      if (status.ok() && is_closed_) status = closed_;
       open_.emplace(stream.get(), stream);
     }
     if (status.ok()) status = begin();
@@ -74,7 +78,7 @@ class OpenStreams final {
       std::lock_guard lock(mutex_);
       is_closed_ = true;
     }
-    for (const auto& stream : All()) stream->End(ShuttingDown(how_to_go_on_));
+    for (const auto& stream : All()) stream->End(closed_);
   }
   std::vector<std::shared_ptr<OpenStream>> All() const {
     std::vector<std::shared_ptr<OpenStream>> all;
@@ -94,7 +98,7 @@ class OpenStreams final {
   }
 
   MethodStatistics::Method* const method_;
-  const std::string how_to_go_on_;
+  const absl::Status closed_;  // what streams end with then
   // std, not absl: ThreadSanitizer does not see through Debian's Abseil.
   mutable std::mutex mutex_;
   // Guarded by mutex_.
@@ -298,8 +302,8 @@ class PulledStreams final {
   using MakeSource = absl::FunctionRef<absl::StatusOr<Source>(std::function<void()> wake)>;
 
   // As OpenStreams.
-  PulledStreams(MethodStatistics::Method* method, std::string how_to_go_on)
-      : open_(method, std::move(how_to_go_on)), pump_(1) {}
+  PulledStreams(MethodStatistics::Method* method, absl::string_view how_to_go_on)
+      : open_(method, how_to_go_on), pump_(1) {}
 
   // A stream about `object` that ends at once if its source cannot be made.
   PulledStream<Message>* Open(std::string object, MakeSource make) {

@@ -1,4 +1,4 @@
-// coppice.v1 messages of the fabric <- the manager's plain structs.
+// coppice.v1 messages of the fabric, of its load and of events <-> the manager's plain structs.
 #ifndef COPPICE_DAEMON_RPC_CONVERSION_FABRIC_CONVERSION_H_
 #define COPPICE_DAEMON_RPC_CONVERSION_FABRIC_CONVERSION_H_
 
@@ -14,7 +14,6 @@
 #include "daemon/fabric/group_tree.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/manager/fabric_view.h"
-#include "daemon/tree/cost_profile.h"
 #include "db/store.h"
 
 namespace coppice {
@@ -41,8 +40,6 @@ absl::StatusOr<SwitchIndex> FindSwitch(const Fabric& fabric, absl::string_view g
 // names it; INVALID_ARGUMENT: empty, or not a GUID.
 absl::StatusOr<VertexIndex> ResolveRouteEnd(const Fabric& fabric, absl::string_view name);
 
-// coppice.v1 messages of counters, history and load <-> the manager's plain structs.
-
 // Into a link that has its ends already.
 void ToProto(const LinkMeasure& measure, v1::Link& message);
 
@@ -55,8 +52,6 @@ void ToProto(HistoryResolution resolution, const std::vector<HistoryPoint>& poin
 // `now` decides which resolution reaches back far enough. INVALID_ARGUMENT names the field.
 absl::StatusOr<HistoryQuery> FromProto(const v1::GetPortHistoryRequest& request, absl::Time now);
 
-// Events between the wire and the store's plain structs.
-
 // One page of the listing, with room for one event more, which tells whether another page follows.
 // INVALID_ARGUMENT: names the field.
 absl::StatusOr<EventFilter> FromProto(const v1::ListEventsRequest& request);
@@ -65,19 +60,6 @@ EventFilter FromProto(const v1::WatchEventsRequest& request);
 
 // Writes over `message`.
 void ToProto(const EventRecord& record, v1::Event& message);
-
-// coppice.v1.Calibrate* <-> the manager's plain structs.
-
-CalibrateArgs FromProto(const v1::CalibrateRequest& request);
-void ToProto(const CalibrationView& view, v1::CalibrateResponse& response);
-
-// StaticTypeTable (daemon/tree/closed_form.h) as coppice.v1.TypeTable. Conversion only: it knows no
-// formula and no size class. Trees are not chosen by this table: a concrete communicator is
-// evaluated exactly (daemon/tree/planner.h).
-
-// One row for each operation and size class, for communicators of `members` ranks. O(rows * NIC
-// degree). INVALID_ARGUMENT: fewer than two members.
-absl::Status TypeTableToProto(const CostProfile& profile, uint32_t members, v1::TypeTable& message);
 
 }  // namespace coppice
 
