@@ -239,11 +239,11 @@ class AdminService final : public Service {
       ASSIGN_OR_RETURN(filter.start, FromProto(request.start_time(), "start_time"));
     }
     filter.limit = static_cast<uint32_t>(size + 1);
-    ASSIGN_OR_RETURN(std::vector<DeedRecord> deeds, manager_->Deeds(filter));
-    const bool has_more = deeds.size() > size;
-    if (has_more) deeds.resize(size);
-    for (const DeedRecord& deed : deeds) ToProto(deed, *response.add_deeds());
-    if (has_more) response.set_next_page_token(absl::StrCat(deeds.back().id));
+    ASSIGN_OR_RETURN(const std::vector<DeedRecord> deeds, manager_->Deeds(filter));
+    response.set_next_page_token(FillPage(
+        deeds, size, response.mutable_deeds(),
+        [](const DeedRecord& deed, v1::Deed& message) { ToProto(deed, message); },
+        [](const DeedRecord& last) { return absl::StrCat(last.id); }));
     return absl::OkStatus();
   }
 

@@ -279,11 +279,11 @@ class FabricService final : public Service {
   absl::Status ListEvents(const v1::ListEventsRequest& request, v1::ListEventsResponse& response) {
     RETURN_IF_ERROR(CheckKindPrefix(request.kind_prefix()));
     ASSIGN_OR_RETURN(const EventFilter filter, FromProto(request));
-    ASSIGN_OR_RETURN(std::vector<EventRecord> events, manager_->Events(filter));
-    const bool has_more = events.size() == filter.limit;
-    if (has_more) events.pop_back();
-    for (const EventRecord& event : events) ToProto(event, *response.add_events());
-    if (has_more) response.set_next_page_token(absl::StrCat(events.back().id));
+    ASSIGN_OR_RETURN(const std::vector<EventRecord> events, manager_->Events(filter));
+    response.set_next_page_token(FillPage(
+        events, filter.limit - 1, response.mutable_events(),
+        [](const EventRecord& event, v1::Event& message) { ToProto(event, message); },
+        [](const EventRecord& last) { return absl::StrCat(last.id); }));
     return absl::OkStatus();
   }
 

@@ -109,9 +109,9 @@ class TreesService final : public Service {
     using S = TreesService;
     const auto job = [](const auto& request) { return JobObject(request.job_id()); };
     const auto tree = [](const auto& request) { return TreeObject(request.id()); };
-    Unary("CreateTree", &S::CreateTree, job, {.is_bulk = true, .is_change = true})
+    Unary("CreateTree", &S::Plan<false>, job, {.is_bulk = true, .is_change = true})
         .SetMessageAllocator(&created_);
-    Unary("AdviseTree", &S::AdviseTree, job, {.is_bulk = true});
+    Unary("AdviseTree", &S::Plan<true>, job, {.is_bulk = true});
     Stream("BatchCreateTrees", &S::BatchCreateTrees, job, {.is_bulk = true, .is_change = true});
     Stream("WatchTrees", &S::WatchTrees, "trees");
     Unary("GetTree", &S::GetTree, tree);
@@ -124,16 +124,10 @@ class TreesService final : public Service {
   void CloseStreams() override { watches_.Close(); }
 
  private:
-  void CreateTree(UnaryCall* call, const v1::CreateTreeRequest& request, v1::Tree& response) {
-    Plan(call, request, request.validate_only(), response);
-  }
-
-  void AdviseTree(UnaryCall* call, const v1::CreateTreeRequest& request, v1::Tree& response) {
-    Plan(call, request, true, response);
-  }
-
-  void Plan(UnaryCall* call, const v1::CreateTreeRequest& request, bool advise,
-            v1::Tree& response) {
+  // Converts what is asked for, then grants it, or with `kAdvise` only plans.
+  template <bool kAdvise>
+  void Plan(UnaryCall* call, const v1::CreateTreeRequest& request, v1::Tree& response) {
+    const bool advise = kAdvise || request.validate_only();
     absl::StatusOr<CreateTreeArgs> args = FromProto(request, max_ranks_);
     if (!args.ok()) return call->End(args.status());
     if (!advise) {  // advice takes nothing: it may be of others' jobs

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/tree_request.h"
 #include "daemon/rpc/conversion/identifiers.h"
@@ -107,7 +108,7 @@ uint32_t DistinctPorts(const TreeView& view) {
   for (uint32_t rank = 0; rank < view.record->ranks.size(); ++rank) {
     ports.push_back(PortOf(view, rank).value());
   }
-  std::sort(ports.begin(), ports.end());
+  absl::c_sort(ports);
   return static_cast<uint32_t>(std::unique(ports.begin(), ports.end()) - ports.begin());
 }
 

@@ -100,12 +100,10 @@ class GuardTable final {
     // Where the kernel gives none, a later socket of the descriptor could not be told from this
     // one.
     Replace(fd, cookie == 0 ? nullptr : new GuardedSocket(cookie, std::move(who)));
-    in_use_.store(true, std::memory_order_release);
   }
 
   // Null: `fd` is not guarded.
   GuardedSocket* Find(int fd) {
-    if (!in_use_.load(std::memory_order_acquire)) return nullptr;
     if (fd < 0 || static_cast<size_t>(fd) >= size_) return nullptr;
     GuardedSocket* const found = slots_[fd].load(std::memory_order_acquire);
     if (found == nullptr) return nullptr;
@@ -131,7 +129,6 @@ class GuardTable final {
 
   size_t size_ = 0;
   Slot* slots_ = nullptr;
-  std::atomic<bool> in_use_{false};
 };
 
 bool IsGood(GuardedSocket& socket, const msghdr& message, size_t size) {
