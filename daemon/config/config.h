@@ -94,8 +94,8 @@ struct ConfigKey {
 // In the order of the sample configuration.
 const std::vector<ConfigKey>& ConfigKeys();
 
-// Reads the numbers and times of the table that `path` names, "limits.".
-void ReadNumbers(absl::string_view path, TomlSection& section, Config& config);
+// Reads the numbers and times of that table.
+void ReadNumbers(TomlSection& section, Config& config);
 
 // What a configuration that was read anew changes in a daemon that runs.
 struct ConfigChange {

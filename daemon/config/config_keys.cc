@@ -205,10 +205,10 @@ const std::vector<ConfigKey>& ConfigKeys() {
   return *keys;
 }
 
-void ReadNumbers(absl::string_view path, TomlSection& section, Config& config) {
+void ReadNumbers(TomlSection& section, Config& config) {
   for (const ConfigKey& key : ConfigKeys()) {
     absl::string_view in_table = key.name;
-    if (key.read == nullptr || !absl::ConsumePrefix(&in_table, path)) continue;
+    if (key.read == nullptr || !absl::ConsumePrefix(&in_table, section.path())) continue;
     if (in_table.find('.') == absl::string_view::npos) key.read(section, in_table, config);
   }
 }

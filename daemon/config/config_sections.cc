@@ -42,10 +42,8 @@ void ReadFile(TomlSection& tls, absl::string_view key, absl::string_view directo
   if (!path.empty() && !absl::StartsWith(path, "/")) path = absl::StrCat(directory, "/", path);
 }
 
-absl::Status ReadTls(const toml::table& table, absl::string_view origin,
-                     absl::string_view directory, Config& config) {
+void ReadTls(TomlSection& tls, absl::string_view directory, Config& config) {
   AccessOptions& access = config.access;
-  TomlSection tls(table, "tls.", origin);
   ReadFile(tls, "certificate", directory, access.tls.certificate);
   ReadFile(tls, "key", directory, access.tls.key);
   ReadFile(tls, "client_ca", directory, access.tls.client_ca);
@@ -62,7 +60,6 @@ absl::Status ReadTls(const toml::table& table, absl::string_view origin,
     tls.Fail("administrators", "are known by their certificates: give tls.client_ca, too");
   }
   config.places["tls.certificate"] = tls.PlaceOf("certificate");
-  return tls.Finish();
 }
 
 // Something beside the host's name tells an agent's certificate from a user's.
@@ -72,8 +69,7 @@ bool IsAgentPattern(absl::string_view pattern) {
          pattern.find(kHostInName, at + 1) == absl::string_view::npos;
 }
 
-absl::Status ReadAgents(const toml::table& table, absl::string_view origin, AccessOptions& access) {
-  TomlSection agents(table, "agents.", origin);
+void ReadAgents(TomlSection& agents, AccessOptions& access) {
   agents.Read("certificates", access.agents.certificates);
   agents.Read("users", access.agents.users);
   agents.Read("trust_root", access.agents.trust_root);
@@ -87,7 +83,6 @@ absl::Status ReadAgents(const toml::table& table, absl::string_view origin, Acce
   if (!access.agents.certificates.empty() && access.tls.client_ca.empty()) {
     agents.Fail("certificates", "are shown by clients: give tls.client_ca, too");
   }
-  return agents.Finish();
 }
 
 std::string LineOf(absl::string_view key, const toml::node& value) {
@@ -167,9 +162,6 @@ CapabilityRule ReadRule(TomlSection& rule) {
 }
 
 }  // namespace
-
-TomlSection::TomlSection(const toml::table& table, absl::string_view path, absl::string_view origin)
-    : table_(table), path_(path), origin_(origin) {}
 
 const toml::node* TomlSection::Find(absl::string_view key) const { return table_.get(Std(key)); }
 
@@ -255,16 +247,24 @@ void TomlSection::ReadShare(absl::string_view key, int64_t max, int64_t& value, 
   value = number;
 }
 
-const toml::table* TomlSection::Table(absl::string_view key) {
-  return TakeAs<toml::table>(key, absl::StrCat("a table: [", path_, key, "]"));
+void TomlSection::Within(absl::string_view key, ReadSection read) {
+  const auto* const table = TakeAs<toml::table>(key, absl::StrCat("a table: [", path_, key, "]"));
+  if (table == nullptr) return;
+  TomlSection section(*table, absl::StrCat(path_, key, "."), origin_);
+  read(section);
+  Absorb(section.Finish());
 }
 
-const toml::array* TomlSection::ArrayOfTables(absl::string_view key) {
+void TomlSection::ForEach(absl::string_view key, ReadSection read) {
   const std::string wanted = absl::StrCat("tables, each under a line [[", path_, key, "]]");
-  const toml::array* const array = TakeAs<toml::array>(key, wanted);
-  if (array == nullptr || array->is_array_of_tables()) return array;
-  Fail(key, absl::StrCat("must be ", wanted));
-  return nullptr;
+  const auto* const array = TakeAs<toml::array>(key, wanted);
+  if (array == nullptr) return;
+  if (!array->is_array_of_tables()) return Fail(key, absl::StrCat("must be ", wanted));
+  for (const toml::node& table : *array) {
+    TomlSection section(*table.as_table(), absl::StrCat(path_, key, "."), origin_);
+    read(section);
+    Absorb(section.Finish());
+  }
 }
 
 uint32_t TomlSection::LineOf(absl::string_view key) const {
@@ -283,10 +283,6 @@ void TomlSection::Fail(absl::string_view key, absl::string_view what) {
   status_ = absl::InvalidArgumentError(absl::StrCat(PlaceOf(key), what));
 }
 
-void TomlSection::Absorb(const absl::Status& status) {
-  if (status_.ok()) status_ = status;
-}
-
 absl::Status TomlSection::Finish() {
   for (const auto& [name, node] : table_) {
     const absl::string_view key = Absl(name.str());
@@ -297,32 +293,26 @@ absl::Status TomlSection::Finish() {
   return status_;
 }
 
-void ReadAccessKeys(TomlSection& file, absl::string_view origin, absl::string_view directory,
-                    Config& config) {
+void ReadAccessKeys(TomlSection& file, absl::string_view directory, Config& config) {
   AccessOptions& access = config.access;
   ReadMode(file, access.socket_mode);
   file.Read("socket_group", access.socket_group);
   access.needs_socket_group = file.Has("socket_group");
   file.Read("admin_group", access.admin_group);
   file.Read("insecure_tcp", access.insecure_tcp);
-  if (const toml::table* tls = file.Table("tls")) {
-    file.Absorb(ReadTls(*tls, origin, directory, config));
-    if (access.insecure_tcp) {
-      file.Fail("insecure_tcp", "contradicts [tls]: TCP is either encrypted or not");
-    }
+  file.Within("tls", [&](TomlSection& tls) { ReadTls(tls, directory, config); });
+  if (file.Has("tls") && access.insecure_tcp) {
+    file.Fail("insecure_tcp", "contradicts [tls]: TCP is either encrypted or not");
   }
-  if (const toml::table* agents = file.Table("agents")) {
-    file.Absorb(ReadAgents(*agents, origin, access));
-  }
+  file.Within("agents", [&](TomlSection& agents) { ReadAgents(agents, access); });
 }
 
-void ReadProfileKey(TomlSection& file, absl::string_view origin, absl::string_view directory,
-                    CostProfile& profile) {
+void ReadProfileKey(TomlSection& file, absl::string_view directory, CostProfile& profile) {
   const toml::node* const node = file.Take("profile");
   if (node == nullptr) return;
   absl::StatusOr<CostProfile> read;
   if (const toml::table* table = node->as_table()) {
-    read = FromTable(*table, origin);
+    read = FromTable(*table, file.origin());
     if (!read.ok()) return file.Absorb(read.status());
   } else if (const auto* text = node->as_string()) {
     const std::string& name = text->get();
@@ -337,15 +327,8 @@ void ReadProfileKey(TomlSection& file, absl::string_view origin, absl::string_vi
   profile = *std::move(read);
 }
 
-void ReadSwitchRules(TomlSection& file, absl::string_view origin,
-                     std::vector<CapabilityRule>& rules) {
-  const toml::array* const tables = file.ArrayOfTables("switches");
-  if (tables == nullptr) return;
-  for (const toml::node& table : *tables) {
-    TomlSection rule(*table.as_table(), "switches.", origin);
-    rules.push_back(ReadRule(rule));
-    file.Absorb(rule.Finish());
-  }
+void ReadSwitchRules(TomlSection& file, std::vector<CapabilityRule>& rules) {
+  file.ForEach("switches", [&](TomlSection& rule) { rules.push_back(ReadRule(rule)); });
 }
 
 }  // namespace coppice
