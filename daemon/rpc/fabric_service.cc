@@ -1,10 +1,13 @@
 // The Fabric service: coppice/v1/fabric.proto over the manager. Status codes are stated there.
 
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "coppice/v1/fabric.pb.h"
+#include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/group_tree.h"
 #include "daemon/manager/event_kinds.h"
 #include "daemon/manager/event_log.h"
+#include "daemon/manager/inventory.h"
 #include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/calls/streams.h"
 #include "daemon/rpc/conversion/fabric_conversion.h"
@@ -14,6 +17,117 @@
 
 namespace coppice {
 namespace {
+
+constexpr absl::string_view kSwitchPrefix = "switch:";
+
+void ToProto(const Fabric& fabric, VertexIndex v, PortNum port, v1::LinkEnd& end) {
+  end.set_guid(ToString(NodeGuid(fabric, v)));
+  end.set_name(NodeName(fabric, v));
+  end.set_port(port.value());
+  end.set_is_switch(fabric.IsSwitch(v));
+}
+
+// `trees`: who takes entries of the switch.
+void ToProto(const Fabric& fabric, const SwitchEntries& entries, const std::vector<TreeId>& trees,
+             v1::Switch& message) {
+  const SwitchInfo& info = fabric.switch_info(entries.index);
+  message.set_guid(ToString(info.guid));
+  message.set_description(info.description);
+  message.set_lid(info.lid.value());
+  message.set_port_count(info.port_count);
+  const auto endpoints = fabric.endpoint_channels(entries.index).size();
+  message.set_connected_ports(
+      static_cast<uint32_t>(endpoints + fabric.switch_channels(entries.index).size()));
+  message.set_endpoint_count(static_cast<uint32_t>(endpoints));
+  const uint32_t used = entries.entries_reserved + entries.entries_taken;
+  message.set_entries_total(entries.entries_total);
+  message.set_entries_reserved(entries.entries_reserved);
+  message.set_entries_taken(entries.entries_taken);
+  message.set_entries_free(entries.entries_total > used ? entries.entries_total - used : 0);
+  message.set_degree_limit(entries.degree_limit);
+  for (const TreeId id : trees) message.add_tree_ids(absl::StrCat(id.value()));
+}
+
+void ToProto(const Snapshot& snapshot, LinkIndex link, v1::Link& message) {
+  const LinkInfo& info = snapshot.fabric->link(link);
+  ToProto(*snapshot.fabric, info.a, info.a_port, *message.mutable_a());
+  ToProto(*snapshot.fabric, info.b, info.b_port, *message.mutable_b());
+  message.set_rate(ToString(info.rate));
+  message.set_capacity_gbps(info.capacity_gbps);
+}
+
+void ToProto(const Fabric& fabric, EndpointIndex endpoint, v1::Node& message) {
+  const EndpointInfo& info = fabric.endpoint(endpoint);
+  const AdapterInfo& adapter = fabric.adapter(info.adapter);
+  message.set_host(std::string(fabric.host_name(adapter.host)));
+  message.set_endpoint(EndpointName(fabric, endpoint));
+  message.set_adapter_guid(ToString(adapter.guid));
+  message.set_port(info.port.value());
+  message.set_port_guid(ToString(info.port_guid));
+  message.set_lid(info.lid.value());
+  message.set_description(adapter.description);
+  const std::optional<SwitchIndex> attached = fabric.attached_switch(endpoint);
+  if (!attached) return;
+  message.set_switch_guid(ToString(fabric.switch_info(*attached).guid));
+  message.set_switch_port(
+      fabric.channel_from_port(Fabric::Reverse(fabric.uplink(endpoint))).value());
+}
+
+void ToProto(const Snapshot& snapshot, const std::vector<ChannelIndex>& path, v1::Route& message) {
+  const Fabric& fabric = *snapshot.fabric;
+  message.set_kind(ToProto(snapshot.routes->kind()));
+  for (const ChannelIndex channel : path) {
+    const VertexIndex from = fabric.channel_from(channel);
+    const VertexIndex to = fabric.channel_to(channel);
+    v1::Hop& hop = *message.add_hops();
+    hop.set_name(NodeName(fabric, from));
+    hop.set_guid(ToString(NodeGuid(fabric, from)));
+    hop.set_out_port(fabric.channel_from_port(channel).value());
+    hop.set_to_name(NodeName(fabric, to));
+    hop.set_to_guid(ToString(NodeGuid(fabric, to)));
+    hop.set_in_port(fabric.channel_from_port(Fabric::Reverse(channel)).value());
+    hop.set_capacity_gbps(fabric.capacity_gbps(channel));
+    hop.set_utilisation(snapshot.utilisation(channel));
+  }
+}
+
+void ToProto(const GroupTree& tree, const Snapshot& snapshot, v1::ExportTopologyResponse& message) {
+  message.set_text(WriteSlurmTopology(tree, snapshot.hierarchy->shape));
+  message.set_fabric_version(snapshot.fabric->version());
+  message.set_host_count(tree.host_count);
+  message.set_switch_count(static_cast<uint32_t>(tree.nodes.size()));
+  message.set_root_count(static_cast<uint32_t>(tree.roots.size()));
+  for (const std::string& host : tree.left_out) message.add_left_out(host);
+}
+
+// INVALID_ARGUMENT: not a GUID; NOT_FOUND names it.
+absl::StatusOr<SwitchIndex> FindSwitch(const Fabric& fabric, absl::string_view guid_text) {
+  ASSIGN_OR_RETURN(const Guid guid, ParseGuid(guid_text));
+  const std::optional<SwitchIndex> found = fabric.FindSwitch(guid);
+  if (found) return *found;
+  return absl::NotFoundError(absl::StrCat(
+      "switch ", ToString(guid), " is not in the fabric: list the switches for those that are"));
+}
+
+// The end of a route as users name it: an endpoint (ResolveEndpoint) or "switch:GUID".
+absl::StatusOr<VertexIndex> ResolveRouteEnd(const Fabric& fabric, absl::string_view name) {
+  if (!absl::StartsWith(name, kSwitchPrefix)) {
+    ASSIGN_OR_RETURN(const EndpointIndex endpoint, ResolveEndpoint(fabric, name));
+    return fabric.Vertex(endpoint);
+  }
+  ASSIGN_OR_RETURN(const SwitchIndex found, FindSwitch(fabric, name.substr(kSwitchPrefix.size())));
+  return fabric.Vertex(found);
+}
+
+void ToProto(const EventRecord& record, v1::Event& message) {
+  message.set_id(record.id);
+  *message.mutable_time() = ToTimestamp(record.time);
+  message.set_severity(record.severity);
+  message.set_kind(record.kind);
+  message.set_object(record.object);
+  message.set_message(record.message);
+  message.set_actor(record.actor);
+}
 
 // Converts positions [first, first + page) of `total` with `convert`; sets the token of the next
 // page.

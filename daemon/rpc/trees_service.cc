@@ -96,6 +96,73 @@ size_t BytesOf(const BatchView& batch) {
   return bytes;
 }
 
+// [BatchWatch::Phase]
+constexpr const char* kPhases[] = {"planning", "improving", "hanging ranks", "granting"};
+
+void ToProto(const BatchComparison::Totals& totals, v1::BatchTotals& message) {
+  message.set_admitted(totals.numbers.admitted);
+  message.set_refused(totals.numbers.failures);
+  message.set_entries(totals.numbers.entries);
+  message.set_farther_roots(totals.numbers.farther_roots);
+  message.set_most_packets(totals.numbers.most_packets);
+  message.set_most_loaded(totals.most_loaded);
+}
+
+void ToProto(const BatchComparison& comparison, v1::BatchComparison& message) {
+  ToProto(comparison.batch, *message.mutable_batch());
+  ToProto(comparison.one_by_one, *message.mutable_one_by_one());
+  ToProto(comparison.unreduced, *message.mutable_unreduced());
+  v1::BatchBounds& bounds = *message.mutable_bounds();
+  bounds.set_entries_alone(comparison.bounds.alone);
+  bounds.set_entries_counting(comparison.bounds.counting);
+  bounds.set_no_nearest_root(comparison.bounds.no_nearest_root);
+  bounds.set_refused(comparison.bounds.failures);
+  bounds.set_most_packets(comparison.bounds.most_packets);
+}
+
+void ToProto(const BatchView::Tree& tree, TreeDetail detail, v1::BatchTree& message) {
+  message.set_communicator(tree.communicator);
+  ToProto(tree.view, detail, *message.mutable_tree());
+}
+
+void ToProto(const BatchView& batch, v1::BatchSummary& summary) {
+  uint32_t type1 = 0;
+  uint64_t entries = 0;
+  for (const BatchView::Tree& tree : batch.trees) {
+    type1 += tree.view.record->type == 1 ? 1 : 0;
+    entries += tree.view.record->switches.size();
+  }
+  summary.set_communicators(batch.communicators);
+  summary.set_granted(static_cast<uint32_t>(batch.trees.size()));
+  summary.set_type_i(type1);
+  summary.set_entries(entries);
+  summary.set_most_packets(batch.most_packets);
+  summary.set_most_loaded(batch.most_loaded);
+  for (const BatchView::Refusal& refusal : batch.refusals) {
+    v1::BatchRefusal& told = *summary.add_refusals();
+    told.set_communicator(refusal.communicator);
+    told.set_why_not(refusal.why_not);
+  }
+  summary.set_fabric_version(batch.fabric_version);
+  if (batch.comparison) ToProto(*batch.comparison, *summary.mutable_comparison());
+}
+
+void ToProto(BatchWatch::Phase phase, uint32_t done, uint32_t communicators,
+             v1::BatchProgress& progress) {
+  progress.set_phase(kPhases[static_cast<size_t>(phase)]);
+  progress.set_planned(done);
+  progress.set_communicators(communicators);
+}
+
+// Of the trees in a stream; `otherwise` if it is unspecified. INVALID_ARGUMENT: RANK.
+absl::StatusOr<TreeDetail> StreamDetail(v1::TreeView view, TreeDetail otherwise) {
+  if (view == v1::TREE_VIEW_UNSPECIFIED) return otherwise;
+  ASSIGN_OR_RETURN(const TreeDetail detail, FromProto(view));
+  if (detail != TreeDetail::kRank) return detail;
+  return absl::InvalidArgumentError(
+      "view: RANK is of one rank of one tree; ask for SUMMARY or FULL, then get the rank's part");
+}
+
 }  // namespace
 
 class TreesService final : public Service {

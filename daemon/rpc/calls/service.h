@@ -84,16 +84,13 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   // then, or has left too much unread, does not run. UNAVAILABLE at once: `most` others of the
   // caller wait already.
   void RunOn(WorkerPool* workers, WorkerPool::Task task, size_t most = kMaxWaitingCalls) {
-    const absl::Status queued = workers
-                                    ->SubmitUnlessFull(
-                                        [this, task = std::move(task)]() mutable {
-                                          const absl::Status needless = WhyNot();
-                                          if (needless.ok()) return task();
-                                          End(needless);
-                                        },
-                                        most, bounds_->caller())
-                                    .status();
-    if (!queued.ok()) End(queued);
+    auto run = [this, task = std::move(task)]() mutable {
+      const absl::Status needless = WhyNot();
+      if (needless.ok()) return task();
+      End(needless);
+    };
+    const auto queued = workers->SubmitUnlessFull(std::move(run), most, bounds_->caller());
+    if (!queued.ok()) End(queued.status());
   }
   // Runs `task`, which builds an answer of so many ranks and ends the call with it: at once, or on
   // a worker, as others wait for the threads of gRPC and of the store. Never refused, as what it

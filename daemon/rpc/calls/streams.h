@@ -384,14 +384,13 @@ class UpdateStream final : public WriteStream<Update>,
   // ends with that. UNAVAILABLE: `most` others of its caller wait already, or it has had its share
   // of the line.
   absl::Status RunOn(WorkerPool* pool, WorkerPool::Task task, size_t most) {
+    auto run = [stream = this->shared_from_this(), task = std::move(task)]() mutable {
+      const absl::Status room = stream->bounds_->CanAnswer();
+      if (!room.ok()) return stream->End(room);
+      task();
+    };
     ASSIGN_OR_RETURN(const WorkerPool::Ticket ticket,
-                     pool->SubmitUnlessFull(
-                         [stream = this->shared_from_this(), task = std::move(task)]() mutable {
-                           const absl::Status room = stream->bounds_->CanAnswer();
-                           if (!room.ok()) return stream->End(room);
-                           task();
-                         },
-                         most, caller()));
+                     pool->SubmitUnlessFull(std::move(run), most, caller()));
     {
       std::lock_guard lock(this->mutex_);
       withdraw_ = [pool, ticket] { pool->Withdraw(ticket); };

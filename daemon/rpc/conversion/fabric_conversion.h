@@ -11,7 +11,6 @@
 #include "absl/time/time.h"
 #include "coppice/v1/fabric.pb.h"
 #include "daemon/fabric/fabric.h"
-#include "daemon/fabric/group_tree.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/manager/fabric_view.h"
 #include "db/store.h"
@@ -19,26 +18,6 @@
 namespace coppice {
 
 void ToProto(const FabricView& view, const DaemonCounts& counts, v1::FabricSummary& summary);
-
-// `trees`: who takes entries of the switch.
-void ToProto(const Fabric& fabric, const SwitchEntries& entries, const std::vector<TreeId>& trees,
-             v1::Switch& message);
-
-void ToProto(const Snapshot& snapshot, LinkIndex link, v1::Link& message);
-
-void ToProto(const Fabric& fabric, EndpointIndex endpoint, v1::Node& message);
-
-// `path` as Routes::Append gives it.
-void ToProto(const Snapshot& snapshot, const std::vector<ChannelIndex>& path, v1::Route& message);
-
-// As Slurm's file. `tree` is of the snapshot's fabric.
-void ToProto(const GroupTree& tree, const Snapshot& snapshot, v1::ExportTopologyResponse& message);
-
-// INVALID_ARGUMENT: not a GUID; NOT_FOUND names it.
-absl::StatusOr<SwitchIndex> FindSwitch(const Fabric& fabric, absl::string_view guid_text);
-// The end of a route as users name it: an endpoint (ResolveEndpoint) or "switch:GUID". NOT_FOUND
-// names it; INVALID_ARGUMENT: empty, or not a GUID.
-absl::StatusOr<VertexIndex> ResolveRouteEnd(const Fabric& fabric, absl::string_view name);
 
 // Into a link that has its ends already.
 void ToProto(const LinkMeasure& measure, v1::Link& message);
@@ -57,9 +36,6 @@ absl::StatusOr<HistoryQuery> FromProto(const v1::GetPortHistoryRequest& request,
 absl::StatusOr<EventFilter> FromProto(const v1::ListEventsRequest& request);
 // What is watched; where it begins is the caller's.
 EventFilter FromProto(const v1::WatchEventsRequest& request);
-
-// Writes over `message`.
-void ToProto(const EventRecord& record, v1::Event& message);
 
 }  // namespace coppice
 

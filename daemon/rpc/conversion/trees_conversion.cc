@@ -290,27 +290,6 @@ constexpr std::pair<BatchGoal, v1::BatchGoal> kGoals[] = {
     {BatchGoal::kEntries, v1::BATCH_GOAL_ENTRIES},
     {BatchGoal::kLinks, v1::BATCH_GOAL_LINKS}};
 
-void ToProto(const BatchComparison::Totals& totals, v1::BatchTotals& message) {
-  message.set_admitted(totals.numbers.admitted);
-  message.set_refused(totals.numbers.failures);
-  message.set_entries(totals.numbers.entries);
-  message.set_farther_roots(totals.numbers.farther_roots);
-  message.set_most_packets(totals.numbers.most_packets);
-  message.set_most_loaded(totals.most_loaded);
-}
-
-void ToProto(const BatchComparison& comparison, v1::BatchComparison& message) {
-  ToProto(comparison.batch, *message.mutable_batch());
-  ToProto(comparison.one_by_one, *message.mutable_one_by_one());
-  ToProto(comparison.unreduced, *message.mutable_unreduced());
-  v1::BatchBounds& bounds = *message.mutable_bounds();
-  bounds.set_entries_alone(comparison.bounds.alone);
-  bounds.set_entries_counting(comparison.bounds.counting);
-  bounds.set_no_nearest_root(comparison.bounds.no_nearest_root);
-  bounds.set_refused(comparison.bounds.failures);
-  bounds.set_most_packets(comparison.bounds.most_packets);
-}
-
 constexpr std::pair<TreeChangeKind, v1::TreeChangeKind> kChangeKinds[] = {
     {TreeChangeKind::kPresent, v1::TREE_CHANGE_KIND_PRESENT},
     {TreeChangeKind::kSynced, v1::TREE_CHANGE_KIND_SYNCED},
@@ -318,9 +297,6 @@ constexpr std::pair<TreeChangeKind, v1::TreeChangeKind> kChangeKinds[] = {
     {TreeChangeKind::kRevised, v1::TREE_CHANGE_KIND_REVISED},
     {TreeChangeKind::kRevoked, v1::TREE_CHANGE_KIND_REVOKED},
     {TreeChangeKind::kReleased, v1::TREE_CHANGE_KIND_RELEASED}};
-
-// [BatchWatch::Phase]
-constexpr const char* kPhases[] = {"planning", "improving", "hanging ranks", "granting"};
 
 }  // namespace
 
@@ -415,14 +391,6 @@ absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& req
   return args;
 }
 
-absl::StatusOr<TreeDetail> StreamDetail(v1::TreeView view, TreeDetail otherwise) {
-  if (view == v1::TREE_VIEW_UNSPECIFIED) return otherwise;
-  ASSIGN_OR_RETURN(const TreeDetail detail, FromProto(view));
-  if (detail != TreeDetail::kRank) return detail;
-  return absl::InvalidArgumentError(
-      "view: RANK is of one rank of one tree; ask for SUMMARY or FULL, then get the rank's part");
-}
-
 void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& message) {
   message.Clear();
   message.set_kind(WireOf(kChangeKinds, change.kind));
@@ -430,40 +398,6 @@ void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& messag
   message.set_reason(change.reason);
   if (change.tree.record == nullptr) return;
   ToProto(change.tree, detail, *message.mutable_tree());
-}
-
-void ToProto(const BatchView::Tree& tree, TreeDetail detail, v1::BatchTree& message) {
-  message.set_communicator(tree.communicator);
-  ToProto(tree.view, detail, *message.mutable_tree());
-}
-
-void ToProto(const BatchView& batch, v1::BatchSummary& summary) {
-  uint32_t type1 = 0;
-  uint64_t entries = 0;
-  for (const BatchView::Tree& tree : batch.trees) {
-    type1 += tree.view.record->type == 1 ? 1 : 0;
-    entries += tree.view.record->switches.size();
-  }
-  summary.set_communicators(batch.communicators);
-  summary.set_granted(static_cast<uint32_t>(batch.trees.size()));
-  summary.set_type_i(type1);
-  summary.set_entries(entries);
-  summary.set_most_packets(batch.most_packets);
-  summary.set_most_loaded(batch.most_loaded);
-  for (const BatchView::Refusal& refusal : batch.refusals) {
-    v1::BatchRefusal& told = *summary.add_refusals();
-    told.set_communicator(refusal.communicator);
-    told.set_why_not(refusal.why_not);
-  }
-  summary.set_fabric_version(batch.fabric_version);
-  if (batch.comparison) ToProto(*batch.comparison, *summary.mutable_comparison());
-}
-
-void ToProto(BatchWatch::Phase phase, uint32_t done, uint32_t communicators,
-             v1::BatchProgress& progress) {
-  progress.set_phase(kPhases[static_cast<size_t>(phase)]);
-  progress.set_planned(done);
-  progress.set_communicators(communicators);
 }
 
 }  // namespace coppice

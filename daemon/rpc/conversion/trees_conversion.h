@@ -37,8 +37,6 @@ absl::StatusOr<Operation> FromProto(v1::Operation operation);
 v1::TreeType ToProto(TreeType type);
 v1::RouteKind ToProto(RouteKind kind);
 
-// coppice.v1.BatchCreateTrees*.
-
 // INVALID_ARGUMENT: a job id or enumerator that is none; more axes, cells or communicators than any
 // batch may have; a communicator of no ranks; ranges and a list at once, ranges that hold no rank,
 // more than `max_ranks` or one beyond 2^32 (names the communicator). Whether the grid or the ranks
@@ -46,16 +44,8 @@ v1::RouteKind ToProto(RouteKind kind);
 absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& request,
                                           uint32_t max_ranks);
 
-// Of the trees in a stream; `otherwise` if it is unspecified. INVALID_ARGUMENT: RANK.
-absl::StatusOr<TreeDetail> StreamDetail(v1::TreeView view, TreeDetail otherwise);
-
 // Writes over `message`. O(nodes) if `detail` is full.
 void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& message);
-
-void ToProto(const BatchView::Tree& tree, TreeDetail detail, v1::BatchTree& message);
-void ToProto(const BatchView& batch, v1::BatchSummary& summary);
-void ToProto(BatchWatch::Phase phase, uint32_t done, uint32_t communicators,
-             v1::BatchProgress& progress);
 
 }  // namespace coppice
 
