@@ -22,10 +22,8 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "daemon/rpc/calls/error_details.h"
 #include "daemon/rpc/listen/unix_users.h"
 #include "proto/request_check.h"
@@ -33,27 +31,13 @@
 namespace coppice {
 namespace {
 
-// Whose call it is, as far as bounds go: for whom it is made, and where nobody has a name, the
-// address that it comes from.
-
-// The descriptor of a connection that was accepted at a Unix socket.
-std::optional<int> DescriptorOf(absl::string_view connection) {
-  int fd = -1;
-  if (!absl::ConsumePrefix(&connection, "fd:") || !absl::SimpleAtoi(connection, &fd)) {
-    return std::nullopt;
-  }
-  return fd;
-}
-
-// Of whom somebody else says that the call is his, has bounds of his own for each who says so:
-// nobody takes another's places by naming him. Readers without a name are told apart by address, by
-// network over IPv6, and have one bound together as those of an agent have. `connection`: of the
-// context, as gRPC tells it ("fd:7", "ipv4:10.0.0.1:4711").
-Caller CallerOf(Peers& peers, const grpc::CallbackServerContext& context,
-                absl::string_view connection) {
-  Peer peer = peers.Identify(context);
+// Whose call it is, as far as bounds go. Of whom somebody else says that the call is his, has
+// bounds of his own for each who says so: nobody takes another's places by naming him. Readers
+// without a name are told apart by address, by network over IPv6, and have one bound together as
+// those of an agent have.
+Caller CallerOf(Peer peer) {
   if (peer.user == kAnonymous) {
-    return {absl::StrCat(kAnonymous, " at ", NetworkOf(connection)), kAnonymous, false, true};
+    return {absl::StrCat(kAnonymous, " at ", NetworkOf(peer.origin)), kAnonymous, false, true};
   }
   if (peer.user == peer.caller) return {std::move(peer.user), "", peer.is_administrator, false};
   return {std::move(peer.user), std::move(peer.caller), peer.is_administrator, peer.is_by_agent};
@@ -189,10 +173,10 @@ class BoundedCall final : public AdmittedCall, public CallUnderWay {
 
   void Arrive() {
     self_ = std::static_pointer_cast<BoundedCall>(shared_from_this());
-    const std::string connection = context_->peer();
-    const Caller caller = CallerOf(*method_.bounds->peers, *context_, connection);
+    Peer peer = method_.bounds->peers->Identify(*context_);
+    descriptor_ = peer.descriptor;
+    const Caller caller = CallerOf(std::move(peer));
     caller_ = caller.Key();
-    descriptor_ = DescriptorOf(connection);
     if (descriptor_.has_value()) method_.bounds->connections->CallBegins(*descriptor_);
     // All is set by now: from here on another thread may start it.
     const auto verdict = method_.bounds->admission->Arrive(self_, caller, method_.kind);

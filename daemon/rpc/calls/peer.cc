@@ -22,7 +22,6 @@
 namespace coppice {
 namespace {
 
-constexpr char kDescriptorPrefix[] = "fd:";
 constexpr size_t kMaxShown = 100;  // characters of a name that is none
 constexpr size_t kLongestHost = 255;
 // A node's users are each asked for once a minute, by a thread of gRPC; more than these are not a
@@ -41,6 +40,13 @@ constexpr absl::string_view kNotedWhenDone[] = {
     "Admin.Reload", "Agents.MeasureDistances", "Fabric.Calibrate", "Fabric.ResetCalibration",
     "Fabric.Sweep", "Mapping.PutOrder",
 };
+
+// Of "fd:7", as gRPC calls a connection that was given to it as a descriptor; -1: it has none.
+std::optional<int> DescriptorOf(absl::string_view connection) {
+  int descriptor = -1;
+  if (!absl::ConsumePrefix(&connection, "fd:")) return std::nullopt;
+  return absl::SimpleAtoi(connection, &descriptor) ? descriptor : -1;
+}
 
 // As deeds name it: what the call is about, else what is another's ("job 7").
 std::string ObjectOf(const Peer& peer, const std::string& owned) {
@@ -101,14 +107,17 @@ void Peers::NoteConnection(int fd, uid_t uid) {
 }
 
 Peer Peers::Identify(const grpc::CallbackServerContext& context, bool whoever_for) {
-  const std::string connection = context.peer();
-  Peer caller = Caller(context, connection);
+  const std::string connection = context.peer();  // which gRPC makes anew each time
+  const std::optional<int> descriptor = DescriptorOf(connection);
+  Peer caller = Caller(context, descriptor);
   std::string name = caller.user;
   const bool is_agent = caller.is_agent;
   Peer peer = whoever_for ? std::move(caller) : InTheNameOf(std::move(caller), context);
   peer.is_by_agent = is_agent && peer.user != name;
   peer.caller = std::move(name);
-  peer.origin = OriginOf(connection);
+  peer.descriptor = descriptor;
+  const uid_t uid = descriptor ? UidOf(*descriptor) : kNobodyYet;
+  peer.origin = uid != kNobodyYet ? absl::StrCat("uid:", uid) : descriptor ? "unix" : connection;
   return peer;
 }
 
@@ -169,25 +178,15 @@ Peer Peers::UserOfNode(const Peer& agent, UnixUser user) const {
   return {std::move(user.name), true, false};
 }
 
-Peer Peers::Caller(const grpc::CallbackServerContext& context, const std::string& connection) {
+Peer Peers::Caller(const grpc::CallbackServerContext& context, std::optional<int> descriptor) {
   if (are_own_) return {users_.Find(geteuid()).name, true, true};
-  absl::string_view number = connection;
-  return absl::ConsumePrefix(&number, kDescriptorPrefix) ? FromDescriptor(number)
-                                                         : FromTransport(context);
+  return descriptor ? FromDescriptor(UidOf(*descriptor)) : FromTransport(context);
 }
 
-uid_t Peers::UidOf(absl::string_view number) {
-  size_t fd = 0;
-  if (!absl::SimpleAtoi(number, &fd)) return kNobodyYet;
+uid_t Peers::UidOf(int descriptor) {
+  const auto fd = static_cast<size_t>(descriptor);
   absl::ReaderMutexLock lock(&mutex_);
   return fd < uids_.size() ? uids_[fd] : kNobodyYet;
-}
-
-std::string Peers::OriginOf(const std::string& connection) {
-  absl::string_view number = connection;
-  if (!absl::ConsumePrefix(&number, kDescriptorPrefix)) return connection;
-  const uid_t uid = UidOf(number);
-  return uid == kNobodyYet ? "unix" : absl::StrCat("uid:", uid);
 }
 
 void Peers::NoteDone(const Peer& peer, absl::string_view object) const {
@@ -199,8 +198,7 @@ void Peers::NoteDenied(const Peer& peer, absl::string_view object) const {
   deeds_->Note(ActorOf(peer), object, absl::StatusCode::kPermissionDenied);
 }
 
-Peer Peers::FromDescriptor(absl::string_view number) {
-  const uid_t uid = UidOf(number);
+Peer Peers::FromDescriptor(uid_t uid) {
   if (uid == kNobodyYet) return {kAnonymous, false, false};
   UnixUser user = users_.Find(uid);
   if (!user.is_administrator && absl::c_linear_search(agents_.users, user.name)) {

@@ -31,6 +31,7 @@
 #include <grpcpp/server_context.h>
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,7 @@ struct Peer {
   bool is_anonymous = false;  // may change, and cannot be told from others who may
   std::string method = {};    // that it was authorised for: "Jobs.EndJob"
   std::string object = {};    // what the call is about: "job:7"; empty: several, which it names
+  std::optional<int> descriptor = {};  // of the connection, if that is a Unix socket's
 };
 
 // The peer, as whoever does what it asks for must know it.
@@ -110,8 +112,8 @@ class Peers final {
  private:
   static constexpr uid_t kNobodyYet = static_cast<uid_t>(-1);
 
-  // Who connected. `connection`: context.peer(), which gRPC makes anew each time.
-  Peer Caller(const grpc::CallbackServerContext& context, const std::string& connection)
+  // Who connected, without the origin.
+  Peer Caller(const grpc::CallbackServerContext& context, std::optional<int> descriptor)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The user that the metadata of a call by `caller` names; `caller` if it names none, or so many
   // that we would ask the system for each.
@@ -119,9 +121,8 @@ class Peers final {
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool MayAskFor(const Peer& agent) ABSL_LOCKS_EXCLUDED(mutex_);
   Peer UserOfNode(const Peer& agent, UnixUser user) const;
-  Peer FromDescriptor(absl::string_view number);
-  std::string OriginOf(const std::string& connection) ABSL_LOCKS_EXCLUDED(mutex_);
-  uid_t UidOf(absl::string_view number) ABSL_LOCKS_EXCLUDED(mutex_);
+  Peer FromDescriptor(uid_t uid);
+  uid_t UidOf(int descriptor) ABSL_LOCKS_EXCLUDED(mutex_);
   Peer FromTransport(const grpc::CallbackServerContext& context) const;
   // Whether the peer may call the method at all; `access` null: the table has none.
   absl::Status Judge(const MethodAccess* access, absl::string_view method, const Peer& peer) const
