@@ -8,7 +8,7 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/base/caller_bounds.h"
+#include "daemon/base/fair_level.h"
 #include "daemon/base/status_macros.h"
 #include "db/record_check.h"
 #include "db/refusals.h"

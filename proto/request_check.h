@@ -7,8 +7,10 @@
 //   bytes of a call --RequestCheck--> good, and its cost --parser--> message --> handler
 //                                     bad: refused (daemon/rpc/bounded_service.cc)
 //
-// gRPC checks messages of a client's stream as it reads them, and their size: the generated code of
-// the services includes this. TakeRefusal tells the stream why there is no message.
+// Messages of a client's stream are read by gRPC as they come. The generated code of the services
+// includes this (proto/CMakeLists.txt), so that gRPC checks them, too, and their size, as a stream
+// may be one of thousands that wait with what they have; TakeRefusal tells the stream why there is
+// no message.
 #ifndef COPPICE_PROTO_REQUEST_CHECK_H_
 #define COPPICE_PROTO_REQUEST_CHECK_H_
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 
 namespace coppice {
 
@@ -89,22 +88,6 @@ struct ConnectionBounds {
 // others leave. So whoever comes finds something, however many have come before.
 constexpr int64_t ShareOf(int64_t own_most, int64_t all_most, int64_t of_others) {
   return std::min(own_most, (all_most - of_others + 1) / 2);
-}
-
-// What each of many may keep where there is room for so many in all: who has few keeps them, and
-// those who have more are cut to one level. The greatest number such that holders of `sizes`, each
-// cut to it, have no more than `most` together; `least` if there is none. O(holders *
-// log(largest)).
-inline int64_t FairLevel(absl::Span<const int64_t> sizes, int64_t most, int64_t least = 0) {
-  int64_t above = least + 1;
-  for (const int64_t size : sizes) above = std::max(above, size + 1);
-  while (above - least > 1) {
-    const int64_t level = least + (above - least) / 2;
-    int64_t sum = 0;
-    for (const int64_t size : sizes) sum += std::min(size, level);
-    (sum <= most ? least : above) = level;
-  }
-  return least;
 }
 
 }  // namespace coppice

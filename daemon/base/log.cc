@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "proto/text/shown_log.h"
 
 namespace coppice {
@@ -58,17 +57,5 @@ absl::Status SetUpLog(const std::string& level, LogFormat format) {
 }
 
 void SetLogLevel(const std::string& level) { spdlog::set_level(spdlog::level::from_str(level)); }
-
-void RareWarning::Say(const std::string& what) {
-  constexpr absl::Duration kPeriod = absl::Seconds(10);
-  const absl::Time now = absl::Now();
-  std::lock_guard lock(mutex_);
-  if (now < next_) {
-    ++untold_;
-    return;
-  }
-  next_ = now + kPeriod;
-  spdlog::warn("{}; {} others since the last word", what, std::exchange(untold_, 0));
-}
 
 }  // namespace coppice

@@ -6,12 +6,9 @@
 
 #include <spdlog/spdlog.h>
 
-#include <cstdint>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 
 namespace coppice {
 
@@ -26,19 +23,6 @@ absl::Status SetUpLog(const std::string& level, LogFormat format);
 
 // From now on from another level, which is one of those.
 void SetLogLevel(const std::string& level);
-
-// A warning that somebody may cause as often as he likes: it is said every ten seconds at most,
-// with how many were not. Thread-safe.
-class RareWarning final {
- public:
-  void Say(const std::string& what);
-
- private:
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  absl::Time next_ = absl::InfinitePast();
-  uint64_t untold_ = 0;
-};
 
 }  // namespace coppice
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "daemon/base/caller_bounds.h"
+#include "daemon/base/fair_level.h"
 #include "daemon/base/log.h"
 
 namespace coppice {

@@ -1,9 +1,9 @@
 // Lists of nodes as schedulers write them, in the grammar of Slurm's host lists:
 //
-//   list   = [ name { "," name } ]           "n[001-003,130],login1"
-//   name   = { text | "[" ranges "]" }       "rack[1-2]node[01-16]": every pair, the last faster
-//   ranges = range { "," range }
-//   range  = number [ "-" number ]           padded with zeros to the width of the first: 08-10
+//   list   = [ name { "," name } ]          "n[001-003,130],login1"
+//   name   = { text | "[" ranges "]" }      "rack[1-2]node[01-16]": every pair, the last the
+//   fastest ranges = range { "," range } range  = number [ "-" number ]          padded with zeros
+//   to the width of the first: 08-10
 //
 // Spaces around names are left out. Order and repetition mean something (ranks), so both are kept;
 // who wants no node twice says so with FindRepeated. Functions of text: no fabric is known here.

@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "daemon/base/log.h"
 
 namespace coppice {
 namespace {
@@ -122,6 +126,18 @@ void Connections::Shut(Open::iterator found) {
   // is left alone but for an instant.
   if (SocketOf(found->first) == found->second.socket) shutdown(found->first, SHUT_RDWR);
   Forget(found);
+}
+
+void RareWarning::Say(const std::string& what) {
+  constexpr absl::Duration kPeriod = absl::Seconds(10);
+  const absl::Time now = absl::Now();
+  std::lock_guard lock(mutex_);
+  if (now < next_) {
+    ++untold_;
+    return;
+  }
+  next_ = now + kPeriod;
+  spdlog::warn("{}; {} others since the last word", what, std::exchange(untold_, 0));
 }
 
 }  // namespace coppice

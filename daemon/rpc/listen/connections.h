@@ -84,6 +84,19 @@ class Connections final {
   absl::flat_hash_map<std::string, uint32_t> of_one_;
 };
 
+// A warning that somebody may cause as often as he likes: it is said every ten seconds at most,
+// with how many were not. Thread-safe.
+class RareWarning final {
+ public:
+  void Say(const std::string& what);
+
+ private:
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  absl::Time next_ = absl::InfinitePast();
+  uint64_t untold_ = 0;
+};
+
 }  // namespace coppice
 
 #endif  // COPPICE_DAEMON_RPC_LISTEN_CONNECTIONS_H_

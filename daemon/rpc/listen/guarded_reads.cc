@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "daemon/base/caller_bounds.h"
-#include "daemon/base/log.h"
+#include "daemon/rpc/listen/connections.h"
 
 namespace coppice {
 namespace {

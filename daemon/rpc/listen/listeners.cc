@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
+#include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/listen/unix_users.h"
 

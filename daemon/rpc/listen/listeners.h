@@ -20,7 +20,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "daemon/base/caller_bounds.h"
-#include "daemon/base/log.h"
 #include "daemon/rpc/listen/connections.h"
 
 namespace coppice {
