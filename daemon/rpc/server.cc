@@ -11,6 +11,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "daemon/base/clock.h"
+#include "daemon/base/log.h"
 #include "daemon/rpc/bounded_service.h"
 #include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/listen/guarded_reads.h"
