@@ -46,7 +46,7 @@ struct ReloadOutcome {
 using ReloadFunction = std::function<absl::StatusOr<ReloadOutcome>(const std::string& by)>;
 
 struct RpcServerOptions : AccessOptions {
-  std::vector<std::string> listen;  // "unix:PATH", "HOST:PORT"
+  std::vector<std::string> listen = {};  // "unix:PATH", "HOST:PORT"
   // No address but Channel(): who calls is this process, which may do everything and send messages
   // of any size.
   bool in_process = false;
