@@ -95,9 +95,8 @@ absl::Status CheckAccess(const Config& config) {
   const AccessOptions& access = config.access;
   const bool has_tls = access.tls.has_any();
   for (const std::string& address : config.listen) {
-    RETURN_IF_ERROR(At(config.PlaceOf("listen"), CheckListenAddress(address)));
-    if (has_tls || access.insecure_tcp) continue;
-    RETURN_IF_ERROR(At(config.PlaceOf("listen"), CheckNeedsNoTls(address)));
+    RETURN_IF_ERROR(
+        At(config.PlaceOf("listen"), CheckListenAddress(address, has_tls || access.insecure_tcp)));
   }
   if (has_tls) RETURN_IF_ERROR(At(config.PlaceOf("tls.certificate"), CheckTlsFiles(access.tls)));
   // The defaults need not exist: then there are no administrators but root and the daemon's user.

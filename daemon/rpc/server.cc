@@ -197,9 +197,7 @@ class Server final : public RpcServer {
     }
     std::vector<std::string> paths, hosts;
     for (const std::string& address : options_.listen) {
-      RETURN_IF_ERROR(CheckListenAddress(address));
-      const bool is_safe = options_.tls.has_any() || options_.insecure_tcp;
-      if (!is_safe) RETURN_IF_ERROR(CheckNeedsNoTls(address));
+      RETURN_IF_ERROR(CheckListenAddress(address, options_.tls.has_any() || options_.insecure_tcp));
       RETURN_IF_ERROR(PrepareListenAddress(address));
       const bool is_unix = IsUnixAddress(address);
       (is_unix ? paths : hosts).push_back(is_unix ? SocketPath(address) : address);

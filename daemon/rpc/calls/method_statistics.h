@@ -64,7 +64,6 @@ class MethodStatistics final {
     void Closed(absl::StatusCode code) { Count(code); }
 
     MethodNumbers Numbers() const;
-    const std::string& name() const { return name_; }
 
    private:
     using Counter = std::atomic<uint64_t>;

@@ -65,8 +65,6 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   const Peer& peer() const { return *peer_; }
   // The same of any method.
   std::string user() const { return peer_ ? peer_->user : peers_->Identify(*context_).user; }
-  // What it is about, as errors and deeds name it: "job:7".
-  const std::string& object() const { return object_; }
   // The client has gone.
   bool is_cancelled() const { return is_cancelled_.load(std::memory_order_relaxed); }
 
@@ -114,7 +112,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   MethodStatistics::Method* const method_;
   Peers* const peers_;
   const grpc::CallbackServerContext* const context_;
-  const std::string object_;
+  const std::string object_;  // what it is about, as errors and deeds name it: "job:7"
   const std::shared_ptr<CallUnderWay> bounds_ = CallUnderWay::OfThisThread();
   const Clock::time_point begun_ = Clock::now();
   std::optional<Peer> peer_;

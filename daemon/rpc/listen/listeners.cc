@@ -175,7 +175,7 @@ std::string SocketPath(absl::string_view address) {
   return std::string(path);
 }
 
-absl::Status CheckListenAddress(absl::string_view address) {
+absl::Status CheckListenAddress(absl::string_view address, bool may_be_tcp) {
   if (IsUnixAddress(address)) return CheckSocketPath(address);
   const size_t colon = address.rfind(':');
   int port = 0;
@@ -185,11 +185,7 @@ absl::Status CheckListenAddress(absl::string_view address) {
   if (!absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 || port > kMaxPort) {
     return BadAddress(address, "the port must be a number from 0 (any free one) to 65535");
   }
-  return absl::OkStatus();
-}
-
-absl::Status CheckNeedsNoTls(absl::string_view address) {
-  if (IsUnixAddress(address)) return absl::OkStatus();
+  if (may_be_tcp) return absl::OkStatus();
   return BadAddress(
       address,
       "TCP without TLS is refused: give [tls] certificate and key, or state "
