@@ -66,36 +66,6 @@ class MessagePool final : public grpc::MessageAllocator<Request, Response> {
   std::vector<std::unique_ptr<Slot>> idle_;  // guarded by mu_
 };
 
-// Of one caller. A batch holds up to some 16 MB of ranks while it waits, and may be planned for
-// seconds.
-constexpr size_t kMaxWaitingBatches = 8;
-
-using BatchStream = UpdateStream<v1::BatchCreateTreesUpdate>;
-
-// The trees one by one, then the summary.
-BatchStream::Answers AnswersOf(std::shared_ptr<const BatchView> batch, TreeDetail detail) {
-  return [batch = std::move(batch), detail,
-          written = size_t{0}](v1::BatchCreateTreesUpdate& update) mutable {
-    if (written > batch->trees.size()) return false;
-    if (written < batch->trees.size()) {
-      ToProto(batch->trees[written], detail, *update.mutable_tree());
-    } else {
-      ToProto(*batch, *update.mutable_summary());
-    }
-    ++written;
-    return true;
-  };
-}
-
-// What the trees take until the last has been read: those that are granted are the tables', too.
-size_t BytesOf(const BatchView& batch) {
-  size_t bytes = 0;
-  for (const BatchView::Tree& tree : batch.trees) {
-    bytes += sizeof(TreeRecord) + sizeof(uint32_t) * tree.view.record->ranks.size();
-  }
-  return bytes;
-}
-
 // [BatchWatch::Phase]
 constexpr const char* kPhases[] = {"planning", "improving", "hanging ranks", "granting"};
 
@@ -161,6 +131,36 @@ absl::StatusOr<TreeDetail> StreamDetail(v1::TreeView view, TreeDetail otherwise)
   if (detail != TreeDetail::kRank) return detail;
   return absl::InvalidArgumentError(
       "view: RANK is of one rank of one tree; ask for SUMMARY or FULL, then get the rank's part");
+}
+
+// Of one caller. A batch holds up to some 16 MB of ranks while it waits, and may be planned for
+// seconds.
+constexpr size_t kMaxWaitingBatches = 8;
+
+using BatchStream = UpdateStream<v1::BatchCreateTreesUpdate>;
+
+// The trees one by one, then the summary.
+BatchStream::Answers AnswersOf(std::shared_ptr<const BatchView> batch, TreeDetail detail) {
+  return [batch = std::move(batch), detail,
+          written = size_t{0}](v1::BatchCreateTreesUpdate& update) mutable {
+    if (written > batch->trees.size()) return false;
+    if (written < batch->trees.size()) {
+      ToProto(batch->trees[written], detail, *update.mutable_tree());
+    } else {
+      ToProto(*batch, *update.mutable_summary());
+    }
+    ++written;
+    return true;
+  };
+}
+
+// What the trees take until the last has been read: those that are granted are the tables', too.
+size_t BytesOf(const BatchView& batch) {
+  size_t bytes = 0;
+  for (const BatchView::Tree& tree : batch.trees) {
+    bytes += sizeof(TreeRecord) + sizeof(uint32_t) * tree.view.record->ranks.size();
+  }
+  return bytes;
 }
 
 }  // namespace
