@@ -258,13 +258,14 @@ class AgentStream final
     });
     ASSIGN_OR_RETURN(const DistanceMeter::Connected connected,
                      meter_->Connect(std::move(info), std::move(link), identity_));
+    bool is_late = false;
     {
       std::lock_guard lock(mutex_);
       session_ = connected.session;
       object_ = absl::StrCat("agent:", connected.host);
+      is_late = is_over();  // meanwhile, without a session to give up
     }
-    // It may have ended meanwhile, without a session to give up.
-    if (is_over()) meter_->Disconnect(connected.session);
+    if (is_late) meter_->Disconnect(connected.session);
     v1::AgentTask task;
     task.mutable_welcome()->set_host(connected.host);
     task.mutable_welcome()->set_daemon_version(version_);
