@@ -16,13 +16,11 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
@@ -36,12 +34,11 @@
 #include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/metrics/exporter.h"
-#include "daemon/rpc/listen/listen_address.h"
+#include "daemon/rpc/listen/listeners.h"
 #include "daemon/rpc/listen/tls_credentials.h"
 #include "daemon/rpc/listen/unix_users.h"
 #include "daemon/rpc/server.h"
 #include "daemon/service/signal_loop.h"
-#include "daemon/service/systemd.h"
 #include "db/sqlite_store.h"
 #include "proto/request_check.h"
 #include "proto/text/environment.h"
@@ -90,31 +87,25 @@ absl::Status At(const std::string& place, const absl::Status& status) {
 absl::Status TryFabric(const Config& config) {
   if (!IsOffline(config)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::unique_ptr<SubnetPort> port, MakePort(config));
-  return At(config.fabric_place, port->Sweep({}).status());
-}
-
-std::optional<TlsFiles> TlsOf(const AccessConfig& access) {
-  if (access.tls_certificate.empty()) return std::nullopt;
-  return TlsFiles{access.tls_certificate, access.tls_key, access.tls_client_ca,
-                  access.tls_open_reading};
+  return At(config.PlaceOf("fabric"), port->Sweep({}).status());
 }
 
 // Addresses, and who may use them.
 absl::Status CheckAccess(const Config& config) {
-  const AccessConfig& access = config.access;
-  const std::optional<TlsFiles> tls = TlsOf(access);
+  const AccessOptions& access = config.access;
+  const bool has_tls = access.tls.has_any();
   for (const std::string& address : config.listen) {
-    RETURN_IF_ERROR(At(config.listen_place, CheckListenAddress(address)));
-    if (tls || access.insecure_tcp) continue;
-    RETURN_IF_ERROR(At(config.listen_place, CheckNeedsNoTls(address)));
+    RETURN_IF_ERROR(
+        At(config.PlaceOf("listen"), CheckListenAddress(address, has_tls || access.insecure_tcp)));
   }
-  if (tls) RETURN_IF_ERROR(At(access.tls_place, CheckTlsFiles(*tls)));
-  if (!access.socket_group_place.empty()) {
-    RETURN_IF_ERROR(At(access.socket_group_place, UnixUsers::CheckGroup(access.socket_group)));
+  if (has_tls) RETURN_IF_ERROR(At(config.PlaceOf("tls.certificate"), CheckTlsFiles(access.tls)));
+  // The defaults need not exist: then there are no administrators but root and the daemon's user.
+  for (const auto& [key, group] : {std::pair("socket_group", access.socket_group),
+                                   std::pair("admin_group", access.admin_group)}) {
+    const std::string place = config.PlaceOf(key);
+    if (!place.empty()) RETURN_IF_ERROR(At(place, UnixUsers::CheckGroup(group)));
   }
-  // The default need not exist: then there are no administrators but root and the daemon's user.
-  if (access.admin_group_place.empty()) return absl::OkStatus();
-  return At(access.admin_group_place, UnixUsers::CheckGroup(access.admin_group));
+  return absl::OkStatus();
 }
 
 // The file, with the flags over it, all checked.
@@ -125,27 +116,29 @@ absl::StatusOr<Config> Configure(const Flags& flags) {
   }
   if (!flags.fabric.empty()) {
     config.fabric = flags.fabric;
-    config.fabric_place.clear();
+    config.places.erase("fabric");
   }
   if (!flags.database.empty()) config.database = flags.database;
   if (!flags.listen.empty()) {
     config.listen = flags.listen;
-    config.listen_place.clear();
+    config.places.erase("listen");
   }
   if (!flags.log_level.empty()) config.log_level = flags.log_level;
   if (flags.insecure_tcp) {
-    if (TlsOf(config.access)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          config.access.tls_place, "--insecure-tcp contradicts [tls]: take one of them away"));
+    if (config.access.tls.has_any()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(config.PlaceOf("tls.certificate"),
+                       "--insecure-tcp contradicts [tls]: take one of them away"));
     }
     config.access.insecure_tcp = true;
   }
   RETURN_IF_ERROR(CheckFabricSource(config.fabric));
   RETURN_IF_ERROR(CheckLogLevel(config.log_level));
-  RETURN_IF_ERROR(At(config.fabric_place, MakePort(config).status()));
+  RETURN_IF_ERROR(At(config.PlaceOf("fabric"), MakePort(config).status()));
   RETURN_IF_ERROR(CheckAccess(config));
   if (!config.metrics_listen.empty()) {
-    RETURN_IF_ERROR(At(config.metrics_listen_place, CheckMetricsAddress(config.metrics_listen)));
+    RETURN_IF_ERROR(
+        At(config.PlaceOf("metrics.listen"), CheckMetricsAddress(config.metrics_listen)));
   }
   return config;
 }
@@ -170,17 +163,9 @@ std::string OwnHost() {
 }
 
 RpcServerOptions ServerOptionsOf(const Config& config) {
-  RpcServerOptions options;
+  RpcServerOptions options{config.access};
+  options.agents.own_host = OwnHost();
   options.listen = config.listen;
-  options.socket_mode = config.access.socket_mode;
-  options.socket_group = config.access.socket_group;
-  options.needs_socket_group = !config.access.socket_group_place.empty();
-  options.tls = TlsOf(config.access);
-  options.insecure_tcp = config.access.insecure_tcp;
-  options.admin_group = config.access.admin_group;
-  options.tls_administrators = config.access.tls_administrators;
-  options.agents = {config.access.agent_certificates, config.access.agent_users, OwnHost(),
-                    config.access.trust_root};
   options.max_request_bytes = config.max_request_bytes;
   options.admission = config.admission;
   options.connections = config.connections;
@@ -208,7 +193,7 @@ absl::Status FirstSweep(Manager& manager) {
 }
 
 // Starts everything, waits for a signal to stop, and takes everything down in reverse order.
-// `signals` as SignalLoop.
+// `signals` as RunSignalLoop.
 absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& signals) {
   const ServiceManager service;
   ASSIGN_OR_RETURN(const std::unique_ptr<SubnetPort> port, MakePort(config));
@@ -245,9 +230,8 @@ absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& sig
   manager->Start();
   meter.Start();
   if (IsOffline(config)) RETURN_IF_ERROR(FirstSweep(*manager));
-  const int signal = SignalLoop(signals, OwnAddress(config, server->addresses()), manager.get(),
-                                &reloader, &service)
-                         .Run();
+  const int signal = RunSignalLoop(signals, OwnAddress(config, server->addresses()), manager.get(),
+                                   &reloader, &service);
   // A second signal ends the process at once; there is nothing to reload any more.
   std::signal(SIGHUP, SIG_IGN);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);

@@ -59,10 +59,7 @@ TextLines LinesOf(const FieldDescriptor& field) {
                                                                         : TextLines::kOne;
 }
 
-absl::Status& Refusal() {
-  thread_local absl::Status refusal;
-  return refusal;
-}
+thread_local absl::Status refusal_of_thread;  // kept for TakeRefusal
 
 }  // namespace
 
@@ -321,10 +318,10 @@ std::unique_ptr<const RequestCheck> CheckOfStreamed(const Descriptor& type) {
   return nullptr;
 }
 
-absl::Status TakeRefusal() { return std::exchange(Refusal(), absl::OkStatus()); }
+absl::Status TakeRefusal() { return std::exchange(refusal_of_thread, absl::OkStatus()); }
 
 bool PassesRequestCheck(const RequestCheck& check, grpc::ByteBuffer* wire) {
-  absl::Status& refusal = Refusal();
+  absl::Status& refusal = refusal_of_thread;
   refusal = absl::OkStatus();
   if (wire == nullptr) return true;
   if (const size_t size = wire->Length(); size > kMaxStreamedBytes) {
@@ -340,7 +337,8 @@ bool PassesRequestCheck(const RequestCheck& check, grpc::ByteBuffer* wire) {
 }
 
 void RefuseMalformed(const Descriptor& type) {
-  Refusal() = absl::InvalidArgumentError(absl::StrCat("the request is no ", type.full_name()));
+  refusal_of_thread =
+      absl::InvalidArgumentError(absl::StrCat("the request is no ", type.full_name()));
 }
 
 void SilenceMessageLog() { google::protobuf::SetLogHandler(nullptr); }

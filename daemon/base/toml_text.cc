@@ -8,62 +8,44 @@
 // A text that is still open at the end of its line is an error, after which toml++ reads no more.
 #include "daemon/base/toml_text.h"
 
-#include "absl/strings/match.h"
+#include <string>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace coppice {
 namespace {
 
-class TomlScan {
- public:
-  explicit TomlScan(absl::string_view text) : text_(text) {}
-
-  // The line, from 1, of the first character that toml++ must not see; 0 if there is none.
-  int LineToRefuse() {
-    int line = 1;
-    for (; at_ < text_.size(); ++at_) {
-      const char c = text_[at_];
-      if (c == '\n') {
-        ++line;
-        in_comment_ = false;
-        quote_ = 0;
-      } else if (static_cast<unsigned char>(c) >= 0x80) {
-        if (!in_comment_ || triple_quotes_) return line;
-      } else if (quote_ != 0) {
-        StepInText(c);
-      } else if (!in_comment_) {
-        StepOutside(c);
+// The line, from 1, of the first character that toml++ must not see; 0 if there is none.
+int LineToRefuse(absl::string_view text) {
+  int number = 0;
+  bool has_triple_quotes = false;  // by now: lines no longer tell where texts end
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    char quote = 0;  // that ends the text we are in; 0 outside
+    bool is_comment = false;
+    for (size_t at = 0; at < line.size(); ++at) {
+      const char c = line[at];
+      if (static_cast<unsigned char>(c) >= 0x80) {
+        if (!is_comment || has_triple_quotes) return number;
+      } else if (quote != 0) {
+        const bool escapes = c == '\\' && quote == '"' && at + 1 < line.size();
+        if (escapes && (line[at + 1] == '"' || line[at + 1] == '\\')) ++at;
+        if (c == quote) quote = 0;
+      } else if (!is_comment) {
+        is_comment = c == '#';
+        if (c == '"' || c == '\'') quote = c;
+        if (quote != 0 && line.substr(at, 3) == std::string(3, quote)) has_triple_quotes = true;
       }
     }
-    return 0;
   }
-
- private:
-  void StepOutside(char c) {
-    if (c == '#') in_comment_ = true;
-    if (c != '"' && c != '\'') return;
-    quote_ = c;
-    const absl::string_view rest = text_.substr(at_);
-    if (absl::StartsWith(rest, "\"\"\"") || absl::StartsWith(rest, "'''")) triple_quotes_ = true;
-  }
-
-  void StepInText(char c) {
-    const bool escapes = c == '\\' && quote_ == '"' && at_ + 1 < text_.size();
-    if (escapes && (text_[at_ + 1] == '"' || text_[at_ + 1] == '\\')) ++at_;
-    if (c == quote_) quote_ = 0;
-  }
-
-  absl::string_view text_;
-  size_t at_ = 0;
-  char quote_ = 0;  // that ends the text we are in; 0 outside
-  bool in_comment_ = false;
-  bool triple_quotes_ = false;  // were met: lines no longer tell where texts end
-};
+  return 0;
+}
 
 }  // namespace
 
 absl::Status CheckAsciiInToml(absl::string_view text, absl::string_view origin) {
-  const int line = TomlScan(text).LineToRefuse();
+  const int line = LineToRefuse(text);
   if (line == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       origin, ":", line,

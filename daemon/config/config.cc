@@ -1,26 +1,20 @@
 #include "daemon/config/config.h"
 
-#include <sys/stat.h>
-
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/toml_text.h"
-#include "daemon/config/config_keys.h"
 #include "daemon/config/config_sections.h"
-#include "proto/text/limits.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
 
 constexpr double kMaxWeight = 1e9;
 
-void CheckLease(TomlSection& lease, absl::string_view, Config& config) {
+void CheckLease(TomlSection& lease, Config& config) {
   const ManagerOptions& options = config.manager;
   if (options.min_lease > options.max_lease) lease.Fail("min", "is longer than lease.max");
   if (options.default_lease < options.min_lease || options.default_lease > options.max_lease) {
@@ -40,26 +34,21 @@ void ReadPeriod(TomlSection& section, absl::string_view key, absl::Duration shor
   to = period == absl::ZeroDuration() ? absl::InfiniteDuration() : period;
 }
 
-void ReadSweep(TomlSection& sweep, absl::string_view, Config& config) {
+void ReadSweep(TomlSection& sweep, Config& config) {
   SweepPeriods& periods = config.manager.sweep_periods;
   ReadPeriod(sweep, "period", absl::Seconds(1), "at start and on request only", periods.full);
   ReadPeriod(sweep, "light_period", absl::Milliseconds(100), "none", periods.light);
   ReadPeriod(sweep, "counter_period", absl::Seconds(1), "none", periods.counters);
 }
 
-void ReadLimitsOf(TomlSection& limits, absl::string_view origin, Config& config) {
+void ReadLimitsOf(TomlSection& limits, Config& config) {
   for (const absl::string_view whose : {"caller", "administrator"}) {
-    const toml::table* const table = limits.Table(whose);
-    if (table == nullptr) continue;
-    const std::string path = absl::StrCat("limits.", whose, ".");
-    TomlSection section(*table, path, origin);
-    ReadNumbers(path, section, config);
-    limits.Absorb(section.Finish());
+    limits.Within(whose, [&](TomlSection& section) { ReadNumbers(section, config); });
   }
 }
 
 // 0 is "no limit". Shares are of what there is a whole of.
-void ReadQuotas(TomlSection& quotas, absl::string_view, Config& config) {
+void ReadQuotas(TomlSection& quotas, Config& config) {
   QuotaOptions& options = config.manager.quotas;
   const auto none_of_zero = [](int64_t& value) {
     if (value == 0) value = QuotaLimit::kNone;
@@ -84,36 +73,34 @@ void ReadQuotas(TomlSection& quotas, absl::string_view, Config& config) {
   none_of_zero(options.all_kept_bytes);
 }
 
-void CheckMapping(TomlSection& section, absl::string_view, Config& config) {
+void CheckMapping(TomlSection& section, Config& config) {
   const MapperOptions& mapper = config.mapping.mapper;
   if (mapper.default_budget > mapper.max_budget) {
     section.Fail("budget", "is longer than mapping.max_budget");
   }
 }
 
-void ReadPlacementWeights(TomlSection& placement, absl::string_view origin, Config& config) {
-  const toml::table* const table = placement.Table("weights");
-  if (table == nullptr) return;
-  TomlSection weights(*table, "placement.weights.", origin);
-  for (const PlacementTerm& term : kPlacementTerms) {
-    weights.Read(term.name, 0.0, kMaxWeight, config.manager.placement.weights.*term.weight);
-  }
-  placement.Absorb(weights.Finish());
+void ReadPlacementWeights(TomlSection& placement, Config& config) {
+  placement.Within("weights", [&](TomlSection& weights) {
+    for (const PlacementTerm& term : kPlacementTerms) {
+      weights.Read(term.name, 0.0, kMaxWeight, config.manager.placement.weights.*term.weight);
+    }
+  });
 }
 
 // An empty address is "none".
-void ReadMetrics(TomlSection& metrics, absl::string_view, Config& config) {
+void ReadMetrics(TomlSection& metrics, Config& config) {
   const toml::node* const listen = metrics.Take("listen");
   if (listen == nullptr) return;
   if (!listen->is_string()) metrics.Fail("listen", "must be a text in quotes");
   config.metrics_listen = listen->value_or(std::string());
-  config.metrics_listen_place = metrics.PlaceOf("listen");
+  config.places["metrics.listen"] = metrics.PlaceOf("listen");
 }
 
 // The tables, and what they hold and have to be beside their numbers and times.
 struct ConfigTable {
   absl::string_view name;
-  void (*read_more)(TomlSection& section, absl::string_view origin, Config& config);  // or null
+  void (*read_more)(TomlSection& section, Config& config);  // or null
 };
 constexpr ConfigTable kTables[] = {
     {"lease", CheckLease},    {"sweep", ReadSweep},      {"load", nullptr},
@@ -128,26 +115,24 @@ absl::Status ReadAll(const toml::table& table, absl::string_view origin,
   if (const absl::Status bad = CheckFabricSource(config.fabric); !bad.ok()) {
     file.Fail("fabric", bad.message());
   }
-  if (file.Has("fabric")) config.fabric_place = file.PlaceOf("fabric");
   file.Read("database", config.database);
   file.Read("listen", config.listen);
-  if (file.Has("listen")) config.listen_place = file.PlaceOf("listen");
-  ReadAccessKeys(file, origin, directory, config.access);
+  ReadAccessKeys(file, directory, config);
   file.Read("log_level", config.log_level);
   if (const absl::Status bad = CheckLogLevel(config.log_level); !bad.ok()) {
     file.Fail("log_level", bad.message());
   }
-  ReadProfileKey(file, origin, directory, config.manager.profile);
-  for (const auto& [name, read_more] : kTables) {
-    const toml::table* const in = file.Table(name);
-    if (in == nullptr) continue;
-    const std::string path = absl::StrCat(name, ".");
-    TomlSection section(*in, path, origin);
-    ReadNumbers(path, section, config);
-    if (read_more != nullptr) read_more(section, origin, config);
-    file.Absorb(section.Finish());
+  for (const char* const key : {"fabric", "listen", "socket_group", "admin_group"}) {
+    if (file.Has(key)) config.places[key] = file.PlaceOf(key);
   }
-  ReadSwitchRules(file, origin, config.manager.capability_rules);
+  ReadProfileKey(file, directory, config.manager.profile);
+  for (const auto& [name, read_more] : kTables) {
+    file.Within(name, [&, read_more = read_more](TomlSection& section) {
+      ReadNumbers(section, config);
+      if (read_more != nullptr) read_more(section, config);
+    });
+  }
+  ReadSwitchRules(file, config.manager.capability_rules);
   return file.Finish();
 }
 
@@ -155,6 +140,7 @@ absl::Status ReadAll(const toml::table& table, absl::string_view origin,
 
 Config DefaultConfig() {
   Config config;
+  config.access.socket_group = "coppice";  // need not exist
   config.manager.profile = *BuiltInProfile("hdr");
   config.manager.sweep_periods = {absl::Minutes(5), absl::Seconds(5), absl::Seconds(10)};
   QuotaOptions& quotas = config.manager.quotas;
@@ -192,23 +178,17 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text, absl::string_view ori
 }
 
 absl::StatusOr<Config> LoadConfig(const std::string& path) {
-  struct stat info {};
-  if (stat(path.c_str(), &info) != 0) {
+  const absl::StatusOr<std::string> text = ReadTextFile(path);
+  if (absl::IsNotFound(text.status())) {
     return absl::NotFoundError(
-        absl::StrCat("configuration file ", path, ": ", std::strerror(errno)));
+        absl::StrCat("configuration file ", path, ": ", std::strerror(ENOENT)));
   }
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!S_ISREG(info.st_mode) || !file || !(text << file.rdbuf())) {
-    // An empty file sets the failbit of `text` too, and is a fine configuration.
-    if (!S_ISREG(info.st_mode) || info.st_size != 0 || !file) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("configuration file ", path, ": cannot be read; check its permissions"));
-    }
+  if (!text.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("configuration file ", path, ": cannot be read; check its permissions"));
   }
   const size_t slash = path.rfind('/');
-  return ParseConfig(text.str(), path,
-                     slash == std::string::npos ? "." : path.substr(0, slash + 1));
+  return ParseConfig(*text, path, slash == std::string::npos ? "." : path.substr(0, slash + 1));
 }
 
 absl::Status CheckFabricSource(absl::string_view source) {

@@ -1,16 +1,15 @@
 #include "daemon/config/config_sections.h"
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
 #include <sstream>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
@@ -18,165 +17,13 @@ namespace {
 std::string_view Std(absl::string_view text) { return {text.data(), text.size()}; }
 absl::string_view Absl(std::string_view text) { return {text.data(), text.size()}; }
 
-}  // namespace
-
-TomlSection::TomlSection(const toml::table& table, absl::string_view path, absl::string_view origin)
-    : table_(table), path_(path), origin_(origin) {}
-
-const toml::node* TomlSection::Find(absl::string_view key) const { return table_.get(Std(key)); }
-
-const toml::node* TomlSection::Take(absl::string_view key) {
-  known_.emplace_back(key);
-  return status_.ok() ? Find(key) : nullptr;
-}
-
-void TomlSection::Read(absl::string_view key, std::string& out) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return;
-  const auto* const text = node->as_string();
-  if (text == nullptr) return Fail(key, "must be a text in quotes");
-  if (text->get().empty()) return Fail(key, "must not be empty");
-  out = text->get();
-}
-
-void TomlSection::Read(absl::string_view key, bool& out) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return;
-  const auto* const value = node->as_boolean();
-  if (value == nullptr) return Fail(key, "must be true or false");
-  out = value->get();
-}
-
-void TomlSection::Read(absl::string_view key, std::vector<std::string>& out) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return;
-  const toml::array* const array = node->as_array();
-  if (array == nullptr || array->empty() || !array->is_homogeneous<std::string>()) {
-    return Fail(key, "must be a list of at least one text: [\"...\"]");
-  }
-  out.clear();
-  for (const toml::node& item : *array) out.push_back(item.as_string()->get());
-}
-
-void TomlSection::Read(absl::string_view key, absl::Duration min, absl::Duration max,
-                       absl::Duration& out) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return;
-  absl::Duration value;
-  const auto* const text = node->as_string();
-  if (text == nullptr || !absl::ParseDuration(text->get(), &value)) {
-    return Fail(key, "must be a duration such as \"90s\", \"5m\" or \"1.5h\"");
-  }
-  if (value < min || value > max) {
-    return Fail(key, absl::StrCat(absl::FormatDuration(value), " is out of range: ",
-                                  absl::FormatDuration(min), " to ", absl::FormatDuration(max)));
-  }
-  out = value;
-}
-
-void TomlSection::Read(absl::string_view key, double min, double max, double& out) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return;
-  const std::optional<double> number = node->value<double>();
-  if (!node->is_number() || !number) return Fail(key, "must be a number");
-  if (!(*number >= min && *number <= max)) {
-    return Fail(key, absl::StrCat(*number, " is out of range: ", min, " to ", max));
-  }
-  out = *number;
-}
-
-bool TomlSection::ReadInteger(absl::string_view key, int64_t min, int64_t max, int64_t& out) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return false;
-  const auto* const number = node->as_integer();
-  if (number == nullptr) {
-    Fail(key, "must be a whole number");
-    return false;
-  }
-  if (number->get() < min || number->get() > max) {
-    Fail(key, absl::StrCat(number->get(), " is out of range: ", min, " to ", max));
-    return false;
-  }
-  out = number->get();
-  return true;
-}
-
-void TomlSection::ReadShare(absl::string_view key, int64_t max, int64_t& value, bool& is_percent) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return;
-  int64_t number = 0;
-  if (const auto* const text = node->as_string(); text != nullptr) {
-    absl::string_view digits = Absl(text->get());
-    if (!absl::ConsumeSuffix(&digits, "%") || !absl::SimpleAtoi(digits, &number) || number < 1 ||
-        number > 100) {
-      return Fail(key, "must be a whole number, or a share such as \"50%\"");
-    }
-    is_percent = true;
-  } else if (ReadInteger(key, 0, max, number)) {
-    is_percent = false;
-  } else {
-    return;
-  }
-  value = number;
-}
-
-const toml::table* TomlSection::Table(absl::string_view key) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return nullptr;
-  if (!node->is_table()) Fail(key, absl::StrCat("must be a table: [", path_, key, "]"));
-  return node->as_table();
-}
-
-const toml::array* TomlSection::ArrayOfTables(absl::string_view key) {
-  const toml::node* const node = Take(key);
-  if (node == nullptr) return nullptr;
-  const toml::array* const array = node->as_array();
-  if (array == nullptr || !array->is_array_of_tables()) {
-    Fail(key, absl::StrCat("must be tables, each under a line [[", path_, key, "]]"));
-    return nullptr;
-  }
-  return array;
-}
-
-uint32_t TomlSection::LineOf(absl::string_view key) const {
-  for (const auto& [name, node] : table_) {
-    if (Absl(name.str()) == key) return name.source().begin.line;
-  }
-  return table_.source().begin.line;
-}
-
-std::string TomlSection::PlaceOf(absl::string_view key) const {
-  return absl::StrCat(origin_, ":", LineOf(key), ": ", path_, key, ": ");
-}
-
-void TomlSection::Fail(absl::string_view key, absl::string_view what) {
-  if (!status_.ok()) return;
-  status_ = absl::InvalidArgumentError(absl::StrCat(PlaceOf(key), what));
-}
-
-void TomlSection::Absorb(const absl::Status& status) {
-  if (status_.ok()) status_ = status;
-}
-
-absl::Status TomlSection::Finish() {
-  for (const auto& [name, node] : table_) {
-    const absl::string_view key = Absl(name.str());
-    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-    std::sort(known_.begin(), known_.end());
-    Fail(key, absl::StrCat("no such key; there are: ", absl::StrJoin(known_, ", ")));
-  }
-  return status_;
-}
-
-namespace {
-
 constexpr uint32_t kAllBits = 0777;
 constexpr absl::string_view kHostInName = "{host}";
 
 void ReadMode(TomlSection& file, uint32_t& mode) {
-  if (!file.Has("socket_mode")) return (void)file.Take("socket_mode");
   std::string text;
   file.Read("socket_mode", text);
+  if (text.empty()) return;
   uint32_t value = 0;
   bool is_octal = text.size() >= 3 && text.size() <= 4;
   for (const char digit : text) {
@@ -195,17 +42,16 @@ void ReadFile(TomlSection& tls, absl::string_view key, absl::string_view directo
   if (!path.empty() && !absl::StartsWith(path, "/")) path = absl::StrCat(directory, "/", path);
 }
 
-absl::Status ReadTls(const toml::table& table, absl::string_view origin,
-                     absl::string_view directory, AccessConfig& access) {
-  TomlSection tls(table, "tls.", origin);
-  ReadFile(tls, "certificate", directory, access.tls_certificate);
-  ReadFile(tls, "key", directory, access.tls_key);
-  ReadFile(tls, "client_ca", directory, access.tls_client_ca);
+void ReadTls(TomlSection& tls, absl::string_view directory, Config& config) {
+  AccessOptions& access = config.access;
+  ReadFile(tls, "certificate", directory, access.tls.certificate);
+  ReadFile(tls, "key", directory, access.tls.key);
+  ReadFile(tls, "client_ca", directory, access.tls.client_ca);
   tls.Read("administrators", access.tls_administrators);
-  tls.Read("open_reading", access.tls_open_reading);
+  tls.Read("open_reading", access.tls.open_reading);
   if (!tls.Has("certificate")) tls.Fail("certificate", "is missing: the server's, in PEM");
   if (!tls.Has("key")) tls.Fail("key", "is missing: that of tls.certificate, in PEM");
-  if (tls.Has("certificate") && !tls.Has("client_ca") && !access.tls_open_reading) {
+  if (tls.Has("certificate") && !tls.Has("client_ca") && !access.tls.open_reading) {
     tls.Fail("client_ca",
              "is missing: who signs clients' certificates; or state tls.open_reading = true to let "
              "everybody who reaches the port read");
@@ -213,8 +59,7 @@ absl::Status ReadTls(const toml::table& table, absl::string_view origin,
   if (tls.Has("administrators") && !tls.Has("client_ca")) {
     tls.Fail("administrators", "are known by their certificates: give tls.client_ca, too");
   }
-  access.tls_place = tls.PlaceOf("certificate");
-  return tls.Finish();
+  config.places["tls.certificate"] = tls.PlaceOf("certificate");
 }
 
 // Something beside the host's name tells an agent's certificate from a user's.
@@ -224,47 +69,21 @@ bool IsAgentPattern(absl::string_view pattern) {
          pattern.find(kHostInName, at + 1) == absl::string_view::npos;
 }
 
-absl::Status ReadAgents(const toml::table& table, absl::string_view origin, AccessConfig& access) {
-  TomlSection agents(table, "agents.", origin);
-  agents.Read("certificates", access.agent_certificates);
-  agents.Read("users", access.agent_users);
-  agents.Read("trust_root", access.trust_root);
-  for (const std::string& pattern : access.agent_certificates) {
+void ReadAgents(TomlSection& agents, AccessOptions& access) {
+  agents.Read("certificates", access.agents.certificates);
+  agents.Read("users", access.agents.users);
+  agents.Read("trust_root", access.agents.trust_root);
+  for (const std::string& pattern : access.agents.certificates) {
     if (IsAgentPattern(pattern)) continue;
     agents.Fail("certificates",
                 absl::StrCat("\"", absl::CHexEscape(pattern),
                              "\": give names with {host} once and something beside it that "
                              "users' names have not, such as \"agent-{host}\""));
   }
-  if (!access.agent_certificates.empty() && access.tls_client_ca.empty()) {
+  if (!access.agents.certificates.empty() && access.tls.client_ca.empty()) {
     agents.Fail("certificates", "are shown by clients: give tls.client_ca, too");
   }
-  return agents.Finish();
 }
-
-}  // namespace
-
-void ReadAccessKeys(TomlSection& file, absl::string_view origin, absl::string_view directory,
-                    AccessConfig& access) {
-  ReadMode(file, access.socket_mode);
-  file.Read("socket_group", access.socket_group);
-  if (file.Has("socket_group")) access.socket_group_place = file.PlaceOf("socket_group");
-  file.Read("admin_group", access.admin_group);
-  if (file.Has("admin_group")) access.admin_group_place = file.PlaceOf("admin_group");
-  file.Read("insecure_tcp", access.insecure_tcp);
-  if (file.Has("insecure_tcp")) access.insecure_tcp_place = file.PlaceOf("insecure_tcp");
-  if (const toml::table* tls = file.Table("tls")) {
-    file.Absorb(ReadTls(*tls, origin, directory, access));
-    if (access.insecure_tcp) {
-      file.Fail("insecure_tcp", "contradicts [tls]: TCP is either encrypted or not");
-    }
-  }
-  if (const toml::table* agents = file.Table("agents")) {
-    file.Absorb(ReadAgents(*agents, origin, access));
-  }
-}
-
-namespace {
 
 std::string LineOf(absl::string_view key, const toml::node& value) {
   std::ostringstream line;
@@ -289,37 +108,12 @@ absl::StatusOr<CostProfile> FromTable(const toml::table& table, absl::string_vie
 }
 
 absl::StatusOr<CostProfile> FromFile(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return absl::NotFoundError(absl::StrCat("profile file ", path, " cannot be opened"));
-  std::ostringstream text;
-  text << file.rdbuf();
-  return ParseProfile(text.str(), path);
-}
-
-}  // namespace
-
-void ReadProfileKey(TomlSection& file, absl::string_view origin, absl::string_view directory,
-                    CostProfile& profile) {
-  const toml::node* const node = file.Take("profile");
-  if (node == nullptr) return;
-  absl::StatusOr<CostProfile> read;
-  if (const toml::table* table = node->as_table()) {
-    read = FromTable(*table, origin);
-    if (!read.ok()) return file.Absorb(read.status());
-  } else if (const auto* text = node->as_string()) {
-    const std::string& name = text->get();
-    const bool is_file = absl::StrContains(name, "/") || absl::EndsWith(name, ".toml");
-    const std::string path =
-        absl::StartsWith(name, "/") ? name : absl::StrCat(directory, "/", name);
-    read = is_file ? FromFile(path) : BuiltInProfile(name);
-    if (!read.ok()) return file.Fail("profile", read.status().message());
-  } else {
-    return file.Fail("profile", "must be a name or a file in quotes, or a table [profile]");
+  const absl::StatusOr<std::string> text = ReadTextFile(path);
+  if (!text.ok()) {
+    return absl::NotFoundError(absl::StrCat("profile file ", path, " cannot be opened"));
   }
-  profile = *std::move(read);
+  return ParseProfile(*text, path);
 }
-
-namespace {
 
 constexpr int64_t kMaxEntries = 1 << 20;
 constexpr int64_t kMaxChildren = 1 << 16;
@@ -327,9 +121,9 @@ constexpr int64_t kMaxVendor = 0xffffff;  // 24 bits (IBA vol. 1, 14.2.5.3 NodeI
 constexpr int64_t kMaxDevice = 0xffff;    // 16 bits
 
 void ReadGuid(TomlSection& rule, CapabilityRule& out) {
-  if (!rule.Has("guid")) return (void)rule.Take("guid");
   std::string text;
   rule.Read("guid", text);
+  if (text.empty()) return;
   const absl::string_view digits = absl::StripPrefix(text, "0x");
   uint64_t guid = 0;
   if (digits.size() != 16 || !absl::SimpleHexAtoi(digits, &guid)) {
@@ -369,15 +163,172 @@ CapabilityRule ReadRule(TomlSection& rule) {
 
 }  // namespace
 
-void ReadSwitchRules(TomlSection& file, absl::string_view origin,
-                     std::vector<CapabilityRule>& rules) {
-  const toml::array* const tables = file.ArrayOfTables("switches");
-  if (tables == nullptr) return;
-  for (const toml::node& table : *tables) {
-    TomlSection rule(*table.as_table(), "switches.", origin);
-    rules.push_back(ReadRule(rule));
-    file.Absorb(rule.Finish());
+const toml::node* TomlSection::Find(absl::string_view key) const { return table_.get(Std(key)); }
+
+const toml::node* TomlSection::Take(absl::string_view key) {
+  known_.emplace_back(key);
+  return status_.ok() ? Find(key) : nullptr;
+}
+
+void TomlSection::Read(absl::string_view key, std::string& out) {
+  const auto* const text = TakeAs<std::string>(key, "a text in quotes");
+  if (text == nullptr) return;
+  if (text->get().empty()) return Fail(key, "must not be empty");
+  out = text->get();
+}
+
+void TomlSection::Read(absl::string_view key, bool& out) {
+  if (const auto* const value = TakeAs<bool>(key, "true or false")) out = value->get();
+}
+
+void TomlSection::Read(absl::string_view key, std::vector<std::string>& out) {
+  constexpr absl::string_view kWanted = "a list of at least one text: [\"...\"]";
+  const toml::array* const array = TakeAs<toml::array>(key, kWanted);
+  if (array == nullptr) return;
+  if (array->empty() || !array->is_homogeneous<std::string>()) {
+    return Fail(key, absl::StrCat("must be ", kWanted));
   }
+  out.clear();
+  for (const toml::node& item : *array) out.push_back(item.as_string()->get());
+}
+
+void TomlSection::Read(absl::string_view key, absl::Duration min, absl::Duration max,
+                       absl::Duration& out) {
+  constexpr absl::string_view kWanted = "a duration such as \"90s\", \"5m\" or \"1.5h\"";
+  const auto* const text = TakeAs<std::string>(key, kWanted);
+  if (text == nullptr) return;
+  absl::Duration value;
+  if (!absl::ParseDuration(text->get(), &value)) {
+    return Fail(key, absl::StrCat("must be ", kWanted));
+  }
+  if (value < min || value > max) {
+    return Fail(key, absl::StrCat(absl::FormatDuration(value), " is out of range: ",
+                                  absl::FormatDuration(min), " to ", absl::FormatDuration(max)));
+  }
+  out = value;
+}
+
+void TomlSection::Read(absl::string_view key, double min, double max, double& out) {
+  const toml::node* const node = Take(key);
+  if (node == nullptr) return;
+  const std::optional<double> number = node->value<double>();
+  if (!node->is_number() || !number) return Fail(key, "must be a number");
+  if (!(*number >= min && *number <= max)) {
+    return Fail(key, absl::StrCat(*number, " is out of range: ", min, " to ", max));
+  }
+  out = *number;
+}
+
+bool TomlSection::ReadInteger(absl::string_view key, int64_t min, int64_t max, int64_t& out) {
+  const auto* const number = TakeAs<int64_t>(key, "a whole number");
+  if (number == nullptr) return false;
+  if (number->get() < min || number->get() > max) {
+    Fail(key, absl::StrCat(number->get(), " is out of range: ", min, " to ", max));
+    return false;
+  }
+  out = number->get();
+  return true;
+}
+
+void TomlSection::ReadShare(absl::string_view key, int64_t max, int64_t& value, bool& is_percent) {
+  const toml::node* const node = Take(key);
+  if (node == nullptr) return;
+  if (!node->is_string()) {
+    if (ReadInteger(key, 0, max, value)) is_percent = false;
+    return;
+  }
+  absl::string_view digits = Absl(node->as_string()->get());
+  int64_t number = 0;
+  if (!absl::ConsumeSuffix(&digits, "%") || !absl::SimpleAtoi(digits, &number) || number < 1 ||
+      number > 100) {
+    return Fail(key, "must be a whole number, or a share such as \"50%\"");
+  }
+  is_percent = true;
+  value = number;
+}
+
+void TomlSection::Within(absl::string_view key, ReadSection read) {
+  const auto* const table = TakeAs<toml::table>(key, absl::StrCat("a table: [", path_, key, "]"));
+  if (table == nullptr) return;
+  TomlSection section(*table, absl::StrCat(path_, key, "."), origin_);
+  read(section);
+  Absorb(section.Finish());
+}
+
+void TomlSection::ForEach(absl::string_view key, ReadSection read) {
+  const std::string wanted = absl::StrCat("tables, each under a line [[", path_, key, "]]");
+  const auto* const array = TakeAs<toml::array>(key, wanted);
+  if (array == nullptr) return;
+  if (!array->is_array_of_tables()) return Fail(key, absl::StrCat("must be ", wanted));
+  for (const toml::node& table : *array) {
+    TomlSection section(*table.as_table(), absl::StrCat(path_, key, "."), origin_);
+    read(section);
+    Absorb(section.Finish());
+  }
+}
+
+uint32_t TomlSection::LineOf(absl::string_view key) const {
+  for (const auto& [name, node] : table_) {
+    if (Absl(name.str()) == key) return name.source().begin.line;
+  }
+  return table_.source().begin.line;
+}
+
+std::string TomlSection::PlaceOf(absl::string_view key) const {
+  return absl::StrCat(origin_, ":", LineOf(key), ": ", path_, key, ": ");
+}
+
+void TomlSection::Fail(absl::string_view key, absl::string_view what) {
+  if (!status_.ok()) return;
+  status_ = absl::InvalidArgumentError(absl::StrCat(PlaceOf(key), what));
+}
+
+absl::Status TomlSection::Finish() {
+  for (const auto& [name, node] : table_) {
+    const absl::string_view key = Absl(name.str());
+    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    std::sort(known_.begin(), known_.end());
+    Fail(key, absl::StrCat("no such key; there are: ", absl::StrJoin(known_, ", ")));
+  }
+  return status_;
+}
+
+void ReadAccessKeys(TomlSection& file, absl::string_view directory, Config& config) {
+  AccessOptions& access = config.access;
+  ReadMode(file, access.socket_mode);
+  file.Read("socket_group", access.socket_group);
+  access.needs_socket_group = file.Has("socket_group");
+  file.Read("admin_group", access.admin_group);
+  file.Read("insecure_tcp", access.insecure_tcp);
+  file.Within("tls", [&](TomlSection& tls) { ReadTls(tls, directory, config); });
+  if (file.Has("tls") && access.insecure_tcp) {
+    file.Fail("insecure_tcp", "contradicts [tls]: TCP is either encrypted or not");
+  }
+  file.Within("agents", [&](TomlSection& agents) { ReadAgents(agents, access); });
+}
+
+void ReadProfileKey(TomlSection& file, absl::string_view directory, CostProfile& profile) {
+  const toml::node* const node = file.Take("profile");
+  if (node == nullptr) return;
+  absl::StatusOr<CostProfile> read;
+  if (const toml::table* table = node->as_table()) {
+    read = FromTable(*table, file.origin());
+    if (!read.ok()) return file.Absorb(read.status());
+  } else if (const auto* text = node->as_string()) {
+    const std::string& name = text->get();
+    const bool is_file = absl::StrContains(name, "/") || absl::EndsWith(name, ".toml");
+    const std::string path =
+        absl::StartsWith(name, "/") ? name : absl::StrCat(directory, "/", name);
+    read = is_file ? FromFile(path) : BuiltInProfile(name);
+    if (!read.ok()) return file.Fail("profile", read.status().message());
+  } else {
+    return file.Fail("profile", "must be a name or a file in quotes, or a table [profile]");
+  }
+  profile = *std::move(read);
+}
+
+void ReadSwitchRules(TomlSection& file, std::vector<CapabilityRule>& rules) {
+  file.ForEach("switches", [&](TomlSection& rule) { rules.push_back(ReadRule(rule)); });
 }
 
 }  // namespace coppice

@@ -1,9 +1,5 @@
-// How sections of the configuration file are read.
-//
-// Sections of the configuration that are more than single keys: who may connect, who may do
-// everything and who is a node's agent (socket_mode, socket_group, admin_group, insecure_tcp,
-// [tls], [agents]); the cost profile; rules for switches. Each reads its own and names what is
-// wrong.
+// How the configuration file is read: its tables key by key, and the sections that are more than
+// single keys.
 #ifndef COPPICE_DAEMON_CONFIG_CONFIG_SECTIONS_H_
 #define COPPICE_DAEMON_CONFIG_CONFIG_SECTIONS_H_
 
@@ -11,11 +7,15 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "daemon/config/config.h"
 #include "daemon/manager/inventory.h"
 #include "daemon/tree/cost_profile.h"
 
@@ -23,12 +23,13 @@ namespace coppice {
 
 // One table of a TOML file, read key by key: each value is checked for type and range, each error
 // names file, line and key, and what was not read is an error at the end. Knows no configuration.
-
-// Keeps its first error and then reads nothing more; ask status() after the last read.
+//
+// Keeps its first error and then reads nothing more.
 class TomlSection final {
  public:
-  // `path` is what precedes the keys in messages: "" or "limits." . Both outlive the section.
-  TomlSection(const toml::table& table, absl::string_view path, absl::string_view origin);
+  // `path` is what precedes the keys in messages: "" or "limits.". `table` outlives the section.
+  TomlSection(const toml::table& table, std::string path, absl::string_view origin)
+      : table_(table), path_(std::move(path)), origin_(origin) {}
 
   // Each leaves `out` as it is if the key is absent.
   void Read(absl::string_view key, std::string& out);
@@ -46,9 +47,10 @@ class TomlSection final {
     if (ReadInteger(key, min, max, value)) out = static_cast<Integer>(value);
   }
 
-  // Null if absent or of another kind, which is an error.
-  const toml::table* Table(absl::string_view key);
-  const toml::array* ArrayOfTables(absl::string_view key);
+  // Has `read` read the table of that name, if there is one, or each of an array of tables.
+  using ReadSection = absl::FunctionRef<void(TomlSection&)>;
+  void Within(absl::string_view key, ReadSection read);
+  void ForEach(absl::string_view key, ReadSection read);
   // Marks `key` as read and returns its value; null if absent.
   const toml::node* Take(absl::string_view key);
   bool Has(absl::string_view key) const { return Find(key) != nullptr; }
@@ -56,10 +58,11 @@ class TomlSection final {
   // Makes "ORIGIN:LINE: PATH KEY: what" the section's error, unless it has one.
   void Fail(absl::string_view key, absl::string_view what);
   // Takes over the error of a part, already with its place.
-  void Absorb(const absl::Status& status);
+  void Absorb(const absl::Status& status) { status_.Update(status); }
   // The first error; at the end of the reads, also any key that was not read.
   absl::Status Finish();
-  const absl::Status& status() const { return status_; }
+  const std::string& path() const { return path_; }
+  const std::string& origin() const { return origin_; }
   // "ORIGIN:LINE: PATH KEY: ", what the messages about a key begin with.
   std::string PlaceOf(absl::string_view key) const;
 
@@ -67,48 +70,34 @@ class TomlSection final {
   // Line of a key, or of the table.
   uint32_t LineOf(absl::string_view key) const;
   bool ReadInteger(absl::string_view key, int64_t min, int64_t max, int64_t& out);
+  // Null if absent, or not of that kind, which is an error: it must be `what`.
+  template <class Kind>
+  auto TakeAs(absl::string_view key, absl::string_view what) -> decltype(Take(key)->as<Kind>()) {
+    const toml::node* const node = Take(key);
+    if (node == nullptr) return nullptr;
+    const auto* const value = node->as<Kind>();
+    if (value == nullptr) Fail(key, absl::StrCat("must be ", what));
+    return value;
+  }
   const toml::node* Find(absl::string_view key) const;
 
   const toml::table& table_;
-  const absl::string_view path_, origin_;
+  const std::string path_, origin_;
   std::vector<std::string> known_;
   absl::Status status_;
 };
 
-struct AccessConfig {
-  uint32_t socket_mode = 0660;           // of Unix sockets
-  std::string socket_group = "coppice";  // of their files; the default need not exist
-  std::string admin_group = "coppice-admin";
-  bool insecure_tcp = false;
-  // Files in PEM; no certificate: no TLS. A certificate has its key.
-  std::string tls_certificate, tls_key, tls_client_ca;
-  std::vector<std::string> tls_administrators;  // common names of clients' certificates
-  bool tls_open_reading = false;                // callers without a certificate may read
-  // Names in agents' certificates, with "{host}" for the host's; and users that are agents.
-  std::vector<std::string> agent_certificates, agent_users;
-  bool trust_root = false;  // of nodes
-
-  // "FILE:LINE: KEY: "; empty where the value is not from a file.
-  std::string socket_group_place, admin_group_place, insecure_tcp_place, tls_place;
-};
-
 // Reads the keys of `file`; names of files are relative to `directory`. Which groups there are and
 // what the files hold is for others to judge.
-void ReadAccessKeys(TomlSection& file, absl::string_view origin, absl::string_view directory,
-                    AccessConfig& access);
+void ReadAccessKeys(TomlSection& file, absl::string_view directory, Config& config);
 
-// The key "profile": a built-in profile's name, a file, or the constants themselves in a table.
-
-// A text with a "/" or ending in ".toml" is a file, relative to `directory`; another is a name. An
+// The key "profile": a built-in profile's name, a file, or the constants themselves in a table. A
+// text with a "/" or ending in ".toml" is a file, relative to `directory`; another is a name. An
 // error becomes the file's and names the line of the profile's key that is wrong.
-void ReadProfileKey(TomlSection& file, absl::string_view origin, absl::string_view directory,
-                    CostProfile& profile);
+void ReadProfileKey(TomlSection& file, absl::string_view directory, CostProfile& profile);
 
-// The tables [[switches]]: which switches can aggregate, and how much.
-
-// Reads "switches" of `file` in its order; an error becomes the file's.
-void ReadSwitchRules(TomlSection& file, absl::string_view origin,
-                     std::vector<CapabilityRule>& rules);
+// The tables [[switches]], in their order: which switches can aggregate, and how much.
+void ReadSwitchRules(TomlSection& file, std::vector<CapabilityRule>& rules);
 
 }  // namespace coppice
 

@@ -1,14 +1,12 @@
 #include "daemon/metrics/exporter.h"
 
 #include <arpa/inet.h>
-#include <prometheus/exposer.h>
 
-#include <algorithm>
 #include <exception>
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "daemon/base/status_macros.h"
 
@@ -34,6 +32,139 @@ bool IsNumericAddress(absl::string_view text) {
            inet_pton(AF_INET6, std::string(text).c_str(), bytes) == 1;
   }
   return inet_pton(AF_INET, std::string(text).c_str(), bytes) == 1;
+}
+
+void AddSweeps(const SweepStanding& sweeps, FamilyList& list) {
+  const std::vector<std::pair<const char*, const SweepNumbers*>> kinds = {
+      {"full", &sweeps.full}, {"light", &sweeps.light}, {"counters", &sweeps.counters}};
+  std::vector<Sample> totals, durations, times;
+  for (const auto& [kind, sweep] : kinds) {
+    totals.push_back({{{"kind", kind}, {"result", "ok"}}, sweep->count - sweep->failed});
+    totals.push_back({{{"kind", kind}, {"result", "failed"}}, sweep->failed});
+    if (sweep->count == sweep->failed) continue;
+    durations.push_back({{{"kind", kind}}, absl::ToDoubleSeconds(sweep->last_duration)});
+    times.push_back(
+        {{{"kind", kind}}, absl::ToDoubleSeconds(sweep->last_time - absl::UnixEpoch())});
+  }
+  list.Add("coppice_sweeps_total", "Sweeps of the subnet since the start.", totals);
+  list.Add("coppice_sweep_duration_seconds", "How long the last sweep took that went well.",
+           durations);
+  list.Add("coppice_sweep_last_success_timestamp_seconds",
+           "When the last sweep ended that went well, as Unix time.", times);
+  list.Add("coppice_mads_sent_total", "Management datagrams sent, repetitions included.",
+           sweeps.mads_sent);
+  list.Add("coppice_mads_resent_total", "Management datagrams sent again.", sweeps.mads_resent);
+  list.Add("coppice_mad_timeouts_total", "Requests that stayed without an answer.",
+           sweeps.mads_timed_out);
+  list.Add("coppice_routes_settled", "1 if the forwarding tables are as they were when last read.",
+           sweeps.routes_settled);
+}
+
+void AddFabric(const DaemonNumbers& numbers, FamilyList& list) {
+  list.Add("coppice_fabric_known", "1 once a sweep has succeeded.", numbers.view != nullptr);
+  if (numbers.view == nullptr) return;
+  const Fabric& fabric = *numbers.view->snapshot->fabric;
+  list.Add("coppice_snapshot_age_seconds", "Time since a sweep last confirmed the fabric.",
+           absl::ToDoubleSeconds(*numbers.snapshot_age()));
+  list.Add("coppice_fabric_version", "Number of the present snapshot.", fabric.version());
+  list.Add("coppice_switches", "Switches in the fabric.", fabric.switch_count());
+  list.Add("coppice_endpoints", "Cabled ports of channel adapters.", fabric.endpoint_count());
+  list.Add("coppice_links", "Links in the fabric.", fabric.link_count());
+  list.Add("coppice_unanswered_requests", "Requests of the last sweep without an answer.",
+           numbers.view->unanswered.size());
+  list.Add("coppice_subnet_manager_present", "1 if a subnet manager assigns LIDs.",
+           numbers.view->has_subnet_manager);
+}
+
+void AddHoldings(const DaemonCounts& counts, FamilyList& list) {
+  list.Add("coppice_jobs_active", "Jobs with a lease.", counts.active_jobs);
+  list.Add("coppice_trees", "Trees that are granted.", counts.granted_trees);
+  list.Add("coppice_placements_held", "Placements that hold nodes.", counts.held_placements);
+  list.Add("coppice_placed_nodes", "Nodes that placements hold.", counts.placed_nodes);
+  list.Add("coppice_trees_created_total", "Trees granted since the start.", counts.trees.granted);
+  list.Add("coppice_trees_released_total", "Trees released since the start.",
+           counts.trees.released);
+  list.Add("coppice_trees_refused_total", "Trees refused for want of entries.",
+           counts.trees.refused);
+  list.Add("coppice_trees_repaired_total", "Trees planned anew after a loss.",
+           counts.trees.repaired);
+  list.Add("coppice_trees_revoked_total", "Trees that could not be planned anew.",
+           counts.trees.revoked);
+  list.Add("coppice_entries", "Aggregation entries in the switches.",
+           {{{{"state", "total"}}, counts.entries_total},
+            {{{"state", "reserved"}}, counts.entries_reserved},
+            {{{"state", "taken"}}, counts.entries_taken}});
+}
+
+void AddCalls(const RpcNumbers& rpc, FamilyList& list) {
+  std::vector<Sample> requests, streams;
+  std::vector<DurationHistogram> latencies;
+  std::vector<absl::Duration> bounds;
+  for (size_t i = 0; i + 1 < kLatencyBuckets; ++i) bounds.push_back(LatencyBound(i));
+  for (const MethodNumbers& method : rpc.methods) {
+    for (size_t code = 0; code < kStatusCodes; ++code) {
+      // OK always, so that a rate begins at 0.
+      if (method.by_code[code] == 0 && code != 0) continue;
+      const std::string name = absl::StatusCodeToString(static_cast<absl::StatusCode>(code));
+      requests.push_back({{{"method", method.name}, {"code", name}}, method.by_code[code]});
+    }
+    if (method.is_stream) {
+      streams.push_back({{{"method", method.name}}, method.open});
+    } else {
+      latencies.push_back({{{"method", method.name}},
+                           bounds,
+                           {method.latency.begin(), method.latency.end()},
+                           method.total_latency});
+    }
+  }
+  list.Add("coppice_rpc_requests_total", "Calls that have ended, streams included.", requests);
+  list.AddHistograms("coppice_rpc_latency_seconds", "From a unary call's arrival to its answer.",
+                     latencies);
+  list.Add("coppice_rpc_streams", "Streams that are open.", streams);
+  list.Add("coppice_agents_connected", "Node agents that are connected.", rpc.agents);
+  list.Add("coppice_measured_distances", "Pairs of hosts whose distance was measured.",
+           rpc.measured_distances);
+  list.Add("coppice_watchers", "Clients that follow what happens.",
+           {{{{"kind", "trees"}}, rpc.open("Trees.WatchTrees")},
+            {{{"kind", "events"}}, rpc.open("Fabric.WatchEvents")}});
+}
+
+void AddStore(const DaemonNumbers& numbers, FamilyList& list) {
+  const StoreStatistics& store = numbers.store;
+  list.Add("coppice_queue_length", "What waits.",
+           {{{{"queue", "store"}}, store.queued},
+            {{{"queue", "workers"}}, numbers.rpc.waiting_calls},
+            {{{"queue", "batch"}}, numbers.rpc.waiting_batches},
+            {{{"queue", "mapping"}}, numbers.rpc.waiting_searches}});
+  list.Add("coppice_store_mutations_total", "Mutations that the store has answered.",
+           store.mutations);
+  list.Add("coppice_store_failed_commits_total", "Commits that failed.", store.failed_commits);
+  list.AddHistograms("coppice_store_commit_seconds", "How long commits of the database take.",
+                     {{{},
+                       {StoreStatistics::kBounds.begin(), StoreStatistics::kBounds.end()},
+                       {store.commit_times.begin(), store.commit_times.end()},
+                       store.commit_time}});
+  list.Add("coppice_database_bytes", "Size of the database, its log included.",
+           store.database_bytes);
+}
+
+// Names as every Prometheus client has them.
+void AddProcess(const ProcessNumbers& process, FamilyList& list) {
+  list.Add("process_resident_memory_bytes", "Resident memory.", process.resident_bytes);
+  list.Add("process_virtual_memory_bytes", "Virtual memory.", process.virtual_bytes);
+  list.Add("process_cpu_seconds_total", "User and system time.",
+           absl::ToDoubleSeconds(process.cpu_time));
+  list.Add("process_open_fds", "Open file descriptors.", process.open_files);
+  list.Add("process_max_fds", "Most file descriptors that may be open.", process.max_open_files);
+  list.Add("process_threads", "Threads.", process.threads);
+  list.Add("process_start_time_seconds", "Start of the process, as Unix time.",
+           absl::ToDoubleSeconds(process.start_time - absl::UnixEpoch()));
+}
+
+prometheus::ClientMetric& AddMetric(prometheus::MetricFamily& family, const Labels& labels) {
+  prometheus::ClientMetric& metric = family.metric.emplace_back();
+  for (const auto& [name, value] : labels) metric.label.push_back({name, value});
+  return metric;
 }
 
 }  // namespace
@@ -72,152 +203,10 @@ absl::StatusOr<std::unique_ptr<MetricsExporter>> MetricsExporter::Start(
   }
 }
 
-namespace {
-
-double Number(uint64_t value) { return static_cast<double>(value); }
-
-void AddSweeps(const SweepStanding& sweeps, FamilyList& list) {
-  const std::vector<std::pair<const char*, const SweepNumbers*>> kinds = {
-      {"full", &sweeps.full}, {"light", &sweeps.light}, {"counters", &sweeps.counters}};
-  std::vector<Sample> totals, durations, times;
-  for (const auto& [kind, sweep] : kinds) {
-    totals.push_back({{{"kind", kind}, {"result", "ok"}}, Number(sweep->count - sweep->failed)});
-    totals.push_back({{{"kind", kind}, {"result", "failed"}}, Number(sweep->failed)});
-    if (sweep->count == sweep->failed) continue;
-    durations.push_back({{{"kind", kind}}, absl::ToDoubleSeconds(sweep->last_duration)});
-    times.push_back(
-        {{{"kind", kind}}, absl::ToDoubleSeconds(sweep->last_time - absl::UnixEpoch())});
-  }
-  list.AddCounters("coppice_sweeps_total", "Sweeps of the subnet since the start.", totals);
-  list.AddGauges("coppice_sweep_duration_seconds", "How long the last sweep took that went well.",
-                 durations);
-  list.AddGauges("coppice_sweep_last_success_timestamp_seconds",
-                 "When the last sweep ended that went well, as Unix time.", times);
-  list.AddCounter("coppice_mads_sent_total", "Management datagrams sent, repetitions included.",
-                  Number(sweeps.mads_sent));
-  list.AddCounter("coppice_mads_resent_total", "Management datagrams sent again.",
-                  Number(sweeps.mads_resent));
-  list.AddCounter("coppice_mad_timeouts_total", "Requests that stayed without an answer.",
-                  Number(sweeps.mads_timed_out));
-  list.AddGauge("coppice_routes_settled",
-                "1 if the forwarding tables are as they were when last read.",
-                sweeps.routes_settled ? 1 : 0);
-}
-
-void AddFabric(const DaemonNumbers& numbers, FamilyList& list) {
-  list.AddGauge("coppice_fabric_known", "1 once a sweep has succeeded.",
-                numbers.view != nullptr ? 1 : 0);
-  if (numbers.view == nullptr) return;
-  const Fabric& fabric = *numbers.view->snapshot->fabric;
-  list.AddGauge("coppice_snapshot_age_seconds", "Time since a sweep last confirmed the fabric.",
-                absl::ToDoubleSeconds(*numbers.snapshot_age()));
-  list.AddGauge("coppice_fabric_version", "Number of the present snapshot.",
-                Number(fabric.version()));
-  list.AddGauge("coppice_switches", "Switches in the fabric.", fabric.switch_count());
-  list.AddGauge("coppice_endpoints", "Cabled ports of channel adapters.", fabric.endpoint_count());
-  list.AddGauge("coppice_links", "Links in the fabric.", fabric.link_count());
-  list.AddGauge("coppice_unanswered_requests", "Requests of the last sweep without an answer.",
-                Number(numbers.view->unanswered.size()));
-  list.AddGauge("coppice_subnet_manager_present", "1 if a subnet manager assigns LIDs.",
-                numbers.view->has_subnet_manager ? 1 : 0);
-}
-
-void AddHoldings(const DaemonCounts& counts, FamilyList& list) {
-  list.AddGauge("coppice_jobs_active", "Jobs with a lease.", counts.active_jobs);
-  list.AddGauge("coppice_trees", "Trees that are granted.", counts.granted_trees);
-  list.AddGauge("coppice_placements_held", "Placements that hold nodes.", counts.held_placements);
-  list.AddGauge("coppice_placed_nodes", "Nodes that placements hold.", counts.placed_nodes);
-  list.AddCounter("coppice_trees_created_total", "Trees granted since the start.",
-                  Number(counts.trees.granted));
-  list.AddCounter("coppice_trees_released_total", "Trees released since the start.",
-                  Number(counts.trees.released));
-  list.AddCounter("coppice_trees_refused_total", "Trees refused for want of entries.",
-                  Number(counts.trees.refused));
-  list.AddCounter("coppice_trees_repaired_total", "Trees planned anew after a loss.",
-                  Number(counts.trees.repaired));
-  list.AddCounter("coppice_trees_revoked_total", "Trees that could not be planned anew.",
-                  Number(counts.trees.revoked));
-  list.AddGauges("coppice_entries", "Aggregation entries in the switches.",
-                 {{{{"state", "total"}}, Number(counts.entries_total)},
-                  {{{"state", "reserved"}}, Number(counts.entries_reserved)},
-                  {{{"state", "taken"}}, Number(counts.entries_taken)}});
-}
-
-void AddCalls(const RpcNumbers& rpc, FamilyList& list) {
-  std::vector<Sample> requests, streams;
-  std::vector<DurationHistogram> latencies;
-  std::vector<absl::Duration> bounds;
-  for (size_t i = 0; i + 1 < kLatencyBuckets; ++i) bounds.push_back(LatencyBound(i));
-  for (const MethodNumbers& method : rpc.methods) {
-    for (size_t code = 0; code < kStatusCodes; ++code) {
-      // OK always, so that a rate begins at 0.
-      if (method.by_code[code] == 0 && code != 0) continue;
-      const std::string name = absl::StatusCodeToString(static_cast<absl::StatusCode>(code));
-      requests.push_back({{{"method", method.name}, {"code", name}}, Number(method.by_code[code])});
-    }
-    if (method.is_stream) {
-      streams.push_back({{{"method", method.name}}, Number(method.open)});
-    } else {
-      latencies.push_back({{{"method", method.name}},
-                           bounds,
-                           {method.latency.begin(), method.latency.end()},
-                           method.total_latency});
-    }
-  }
-  list.AddCounters("coppice_rpc_requests_total", "Calls that have ended, streams included.",
-                   requests);
-  list.AddHistograms("coppice_rpc_latency_seconds", "From a unary call's arrival to its answer.",
-                     latencies);
-  list.AddGauges("coppice_rpc_streams", "Streams that are open.", streams);
-  list.AddGauge("coppice_agents_connected", "Node agents that are connected.", rpc.agents);
-  list.AddGauge("coppice_measured_distances", "Pairs of hosts whose distance was measured.",
-                Number(rpc.measured_distances));
-  list.AddGauges("coppice_watchers", "Clients that follow what happens.",
-                 {{{{"kind", "trees"}}, Number(rpc.tree_watchers)},
-                  {{{"kind", "events"}}, Number(rpc.event_watchers)}});
-}
-
-void AddStore(const DaemonNumbers& numbers, FamilyList& list) {
-  const StoreStatistics& store = numbers.store;
-  list.AddGauges("coppice_queue_length", "What waits.",
-                 {{{{"queue", "store"}}, Number(store.queued)},
-                  {{{"queue", "workers"}}, Number(numbers.rpc.waiting_calls)},
-                  {{{"queue", "batch"}}, Number(numbers.rpc.waiting_batches)},
-                  {{{"queue", "mapping"}}, Number(numbers.rpc.waiting_searches)}});
-  list.AddCounter("coppice_store_mutations_total", "Mutations that the store has answered.",
-                  Number(store.mutations));
-  list.AddCounter("coppice_store_failed_commits_total", "Commits that failed.",
-                  Number(store.failed_commits));
-  list.AddHistograms("coppice_store_commit_seconds", "How long commits of the database take.",
-                     {{{},
-                       {StoreStatistics::kBounds.begin(), StoreStatistics::kBounds.end()},
-                       {store.commit_times.begin(), store.commit_times.end()},
-                       store.commit_time}});
-  list.AddGauge("coppice_database_bytes", "Size of the database, its log included.",
-                Number(store.database_bytes));
-}
-
-// Names as every Prometheus client has them.
-void AddProcess(const ProcessNumbers& process, FamilyList& list) {
-  list.AddGauge("process_resident_memory_bytes", "Resident memory.",
-                Number(process.resident_bytes));
-  list.AddGauge("process_virtual_memory_bytes", "Virtual memory.", Number(process.virtual_bytes));
-  list.AddCounter("process_cpu_seconds_total", "User and system time.",
-                  absl::ToDoubleSeconds(process.cpu_time));
-  list.AddGauge("process_open_fds", "Open file descriptors.", Number(process.open_files));
-  list.AddGauge("process_max_fds", "Most file descriptors that may be open.",
-                Number(process.max_open_files));
-  list.AddGauge("process_threads", "Threads.", Number(process.threads));
-  list.AddGauge("process_start_time_seconds", "Start of the process, as Unix time.",
-                absl::ToDoubleSeconds(process.start_time - absl::UnixEpoch()));
-}
-
-}  // namespace
-
 std::vector<prometheus::MetricFamily> FamiliesOf(const DaemonNumbers& numbers) {
   FamilyList list;
-  list.AddGauges("coppice_build_info", "Always 1; the program's version.",
-                 {{{{"version", numbers.version}}, 1}});
+  list.Add("coppice_build_info", "Always 1; the program's version.",
+           {{{{"version", numbers.version}}, 1}});
   AddSweeps(numbers.sweeps, list);
   AddFabric(numbers, list);
   AddHoldings(numbers.counts, list);
@@ -227,36 +216,24 @@ std::vector<prometheus::MetricFamily> FamiliesOf(const DaemonNumbers& numbers) {
   return list.Take();
 }
 
-namespace {
-
-prometheus::ClientMetric& AddMetric(prometheus::MetricFamily& family, const Labels& labels) {
-  prometheus::ClientMetric& metric = family.metric.emplace_back();
-  for (const auto& [name, value] : labels) metric.label.push_back({name, value});
-  return metric;
-}
-
-}  // namespace
-
-prometheus::MetricFamily& FamilyList::Add(const char* name, const char* help,
-                                          prometheus::MetricType type) {
+prometheus::MetricFamily& FamilyList::Begin(const char* name, const char* help,
+                                            prometheus::MetricType type) {
   return families_.emplace_back(prometheus::MetricFamily{name, help, type, {}});
 }
 
-void FamilyList::AddCounters(const char* name, const char* help,
-                             const std::vector<Sample>& samples) {
-  prometheus::MetricFamily& family = Add(name, help, prometheus::MetricType::Counter);
-  for (const Sample& sample : samples)
-    AddMetric(family, sample.labels).counter.value = sample.value;
-}
-
-void FamilyList::AddGauges(const char* name, const char* help, const std::vector<Sample>& samples) {
-  prometheus::MetricFamily& family = Add(name, help, prometheus::MetricType::Gauge);
-  for (const Sample& sample : samples) AddMetric(family, sample.labels).gauge.value = sample.value;
+void FamilyList::Add(const char* name, const char* help, const std::vector<Sample>& samples) {
+  const bool counts = absl::EndsWith(name, "_total");
+  prometheus::MetricFamily& family =
+      Begin(name, help, counts ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge);
+  for (const Sample& sample : samples) {
+    prometheus::ClientMetric& metric = AddMetric(family, sample.labels);
+    (counts ? metric.counter.value : metric.gauge.value) = sample.value;
+  }
 }
 
 void FamilyList::AddHistograms(const char* name, const char* help,
                                const std::vector<DurationHistogram>& histograms) {
-  prometheus::MetricFamily& family = Add(name, help, prometheus::MetricType::Histogram);
+  prometheus::MetricFamily& family = Begin(name, help, prometheus::MetricType::Histogram);
   for (const DurationHistogram& given : histograms) {
     prometheus::ClientMetric::Histogram& histogram = AddMetric(family, given.labels).histogram;
     for (size_t i = 0; i < given.counts.size(); ++i) {

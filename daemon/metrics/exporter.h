@@ -1,5 +1,3 @@
-// The daemon's numbers for Prometheus: the families, and who serves them.
-//
 // The daemon's numbers over HTTP, in Prometheus' text format: GET http://LISTEN/metrics. The only
 // folder that knows prometheus-cpp; everything else keeps plain structs, which are gathered when
 // somebody asks. A scrape waits for no sweep and not for the database.
@@ -14,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,8 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
-#include "daemon/rpc/daemon_numbers.h"
+#include "daemon/rpc/server.h"
 
 namespace coppice {
 
@@ -64,6 +62,9 @@ std::vector<prometheus::MetricFamily> FamiliesOf(const DaemonNumbers& numbers);
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
 struct Sample {
+  template <class Number>
+  Sample(Labels of, Number number) : labels(std::move(of)), value(static_cast<double>(number)) {}
+
   Labels labels;
   double value = 0;
 };
@@ -78,14 +79,13 @@ struct DurationHistogram {
 
 class FamilyList {
  public:
-  void AddCounter(const char* name, const char* help, double value) {
-    AddCounters(name, help, {{{}, value}});
+  // A counter if the name ends in _total, else a gauge.
+  void Add(const char* name, const char* help, const std::vector<Sample>& samples);
+  template <class Number>
+  requires std::is_arithmetic_v<Number>
+  void Add(const char* name, const char* help, Number value) {
+    Add(name, help, std::vector<Sample>{Sample({}, value)});
   }
-  void AddGauge(const char* name, const char* help, double value) {
-    AddGauges(name, help, {{{}, value}});
-  }
-  void AddCounters(const char* name, const char* help, const std::vector<Sample>& samples);
-  void AddGauges(const char* name, const char* help, const std::vector<Sample>& samples);
   // In seconds.
   void AddHistograms(const char* name, const char* help,
                      const std::vector<DurationHistogram>& histograms);
@@ -93,7 +93,7 @@ class FamilyList {
   std::vector<prometheus::MetricFamily> Take() { return std::move(families_); }
 
  private:
-  prometheus::MetricFamily& Add(const char* name, const char* help, prometheus::MetricType type);
+  prometheus::MetricFamily& Begin(const char* name, const char* help, prometheus::MetricType type);
 
   std::vector<prometheus::MetricFamily> families_;
 };

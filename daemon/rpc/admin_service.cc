@@ -1,18 +1,12 @@
-#include "daemon/rpc/admin_service.h"
-
+// The Admin service: coppice/v1/admin.proto over the daemon's numbers. What a reload does is handed
+// in: the configuration file is not this folder's to know.
 #include <algorithm>
-#include <cmath>
-#include <numeric>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "daemon/base/status_macros.h"
+#include "coppice/v1/admin.pb.h"
 #include "daemon/manager/ledgers.h"
+#include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/conversion/fabric_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
-#include "daemon/rpc/conversion/jobs_conversion.h"
-#include "daemon/rpc/daemon_numbers.h"
 
 namespace coppice {
 namespace {
@@ -71,16 +65,9 @@ void AddHoldings(const DaemonCounts& counts, v1::DaemonStatus& status) {
 // An upper bound of what this share of the commits kept; the last bucket has no bound, the one
 // below it is the best that can be said.
 absl::Duration CommitQuantile(const StoreStatistics& store, double share) {
-  const auto& counts = store.commit_times;
-  const uint64_t all = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
-  if (all == 0) return absl::ZeroDuration();
-  const double wanted = std::ceil(share * static_cast<double>(all));
-  uint64_t within = 0;
-  for (size_t i = 0; i < StoreStatistics::kBounds.size(); ++i) {
-    within += counts[i];
-    if (static_cast<double>(within) >= wanted) return StoreStatistics::kBounds[i];
-  }
-  return StoreStatistics::kBounds.back();
+  const std::optional<size_t> bucket = BucketOfShare(store.commit_times, share);
+  if (!bucket) return absl::ZeroDuration();
+  return StoreStatistics::kBounds[std::min(*bucket, StoreStatistics::kBounds.size() - 1)];
 }
 
 void AddStore(const StoreStatistics& store, v1::DaemonStatus& status) {
@@ -109,8 +96,8 @@ void AddMethod(const MethodNumbers& method, v1::DaemonStatus& status) {
 
 // Busiest methods first.
 void AddCalls(const RpcNumbers& rpc, v1::DaemonStatus& status) {
-  status.set_tree_watchers(rpc.tree_watchers);
-  status.set_event_watchers(rpc.event_watchers);
+  status.set_tree_watchers(rpc.open("Trees.WatchTrees"));
+  status.set_event_watchers(rpc.open("Fabric.WatchEvents"));
   status.set_agents(rpc.agents);
   status.set_measured_distances(rpc.measured_distances);
   status.set_queued_calls(rpc.waiting_calls + rpc.waiting_batches + rpc.waiting_searches);
@@ -185,83 +172,87 @@ void ToProto(const DeedRecord& deed, v1::Deed& message) {
 
 }  // namespace
 
-AdminService::AdminService(Manager* manager, WorkerPool* workers, Peers* peers,
-                           MethodStatistics* statistics, ReloadFunction reload,
-                           std::function<DaemonNumbers()> numbers)
-    : Service("coppice.v1.Admin", peers, statistics),
-      manager_(manager),
-      reload_(std::move(reload)),
-      numbers_(std::move(numbers)) {
-  Unary("GetStatus", &AdminService::GetStatus, "daemon");
-  Unary("Reload", &AdminService::Reload, "configuration", {.is_change = true, .pool = workers});
-  Unary("GetQuota", &AdminService::GetQuota, "quota");
-  Unary("ListQuotas", &AdminService::ListQuotas, "quotas", {.pool = workers});
-  Unary("SetQuota", &AdminService::SetQuota,
-        [](const auto& request) { return absl::StrCat("user:", request.user()); },
-        {.is_change = true});
-  Unary("ListDeeds", &AdminService::ListDeeds, "deeds", {.pool = workers});
-}
-
-absl::Status AdminService::GetStatus(const v1::GetStatusRequest&, v1::DaemonStatus& response) {
-  ToProto(numbers_(), response);
-  return absl::OkStatus();
-}
-
-absl::Status AdminService::Reload(const UnaryCall& call, const v1::ReloadRequest&,
-                                  v1::ReloadResponse& response) {
-  if (reload_ == nullptr) {
-    return absl::FailedPreconditionError("this server has no configuration file");
+class AdminService final : public Service {
+ public:
+  explicit AdminService(const ServiceParts& parts)
+      : Service("coppice.v1.Admin", parts),
+        reload_(parts.options->reload),
+        numbers_(parts.numbers) {
+    Unary("GetStatus", &AdminService::GetStatus, "daemon");
+    Unary("Reload", &AdminService::Reload, "configuration", {.is_change = true, .pool = workers_});
+    Unary("GetQuota", &AdminService::GetQuota, "quota");
+    Unary("ListQuotas", &AdminService::ListQuotas, "quotas", {.pool = workers_});
+    Unary("SetQuota", &AdminService::SetQuota,
+          [](const auto& request) { return absl::StrCat("user:", request.user()); },
+          {.is_change = true});
+    Unary("ListDeeds", &AdminService::ListDeeds, "deeds", {.pool = workers_});
   }
-  ASSIGN_OR_RETURN(const ReloadOutcome outcome, reload_(NameOf(ActorOf(call.peer()))));
-  for (const std::string& key : outcome.changed) response.add_changed(key);
-  for (const std::string& key : outcome.needs_restart) response.add_needs_restart(key);
-  return absl::OkStatus();
-}
 
-absl::Status AdminService::GetQuota(const UnaryCall& call, const v1::GetQuotaRequest& request,
-                                    v1::UserQuota& response) {
-  ToProto(manager_->quotas(), request.user().empty() ? call.user() : request.user(), response);
-  return absl::OkStatus();
-}
-
-absl::Status AdminService::ListQuotas(const v1::ListQuotasRequest&,
-                                      v1::ListQuotasResponse& response) {
-  const QuotaLedger& quotas = manager_->quotas();
-  for (const std::string& user : quotas.Users()) ToProto(quotas, user, *response.add_users());
-  return absl::OkStatus();
-}
-
-void AdminService::SetQuota(UnaryCall* call, const v1::SetQuotaRequest& request,
-                            v1::UserQuota& response) {
-  absl::StatusOr<PutQuota> put = QuotaOf(request);
-  if (!put.ok()) return call->End(put.status());
-  manager_->SetQuota(*std::move(put), ActorOf(call->peer()),
-                     [this, call, &response](const absl::StatusOr<QuotaRecord>& set) {
-                       if (set.ok()) ToProto(manager_->quotas(), set->holder, response);
-                       call->End(set.status());
-                     });
-}
-
-absl::Status AdminService::ListDeeds(const v1::ListDeedsRequest& request,
-                                     v1::ListDeedsResponse& response) {
-  manager_->deeds().Flush();
-  DeedFilter filter;
-  ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
-  ASSIGN_OR_RETURN(filter.after_id, ParseIdToken(request.page_token()));
-  filter.user = request.user();
-  filter.method_prefix = request.method_prefix();
-  filter.only_denials = request.only_denials();
-  if (request.has_start_time()) {
-    filter.start = absl::FromUnixSeconds(request.start_time().seconds()) +
-                   absl::Nanoseconds(request.start_time().nanos());
+ private:
+  absl::Status GetStatus(const v1::GetStatusRequest&, v1::DaemonStatus& response) {
+    ToProto(numbers_(), response);
+    return absl::OkStatus();
   }
-  filter.limit = static_cast<uint32_t>(size + 1);
-  ASSIGN_OR_RETURN(std::vector<DeedRecord> deeds, manager_->Deeds(filter));
-  const bool has_more = deeds.size() > size;
-  if (has_more) deeds.resize(size);
-  for (const DeedRecord& deed : deeds) ToProto(deed, *response.add_deeds());
-  if (has_more) response.set_next_page_token(absl::StrCat(deeds.back().id));
-  return absl::OkStatus();
+
+  absl::Status Reload(const UnaryCall& call, const v1::ReloadRequest&,
+                      v1::ReloadResponse& response) {
+    if (reload_ == nullptr) {
+      return absl::FailedPreconditionError("this server has no configuration file");
+    }
+    ASSIGN_OR_RETURN(const ReloadOutcome outcome, reload_(NameOf(ActorOf(call.peer()))));
+    for (const std::string& key : outcome.changed) response.add_changed(key);
+    for (const std::string& key : outcome.needs_restart) response.add_needs_restart(key);
+    return absl::OkStatus();
+  }
+
+  absl::Status GetQuota(const UnaryCall& call, const v1::GetQuotaRequest& request,
+                        v1::UserQuota& response) {
+    ToProto(manager_->quotas(), request.user().empty() ? call.user() : request.user(), response);
+    return absl::OkStatus();
+  }
+
+  absl::Status ListQuotas(const v1::ListQuotasRequest&, v1::ListQuotasResponse& response) {
+    const QuotaLedger& quotas = manager_->quotas();
+    for (const std::string& user : quotas.Users()) ToProto(quotas, user, *response.add_users());
+    return absl::OkStatus();
+  }
+
+  void SetQuota(UnaryCall* call, const v1::SetQuotaRequest& request, v1::UserQuota& response) {
+    absl::StatusOr<PutQuota> put = QuotaOf(request);
+    if (!put.ok()) return call->End(put.status());
+    manager_->SetQuota(*std::move(put), ActorOf(call->peer()),
+                       [this, call, &response](const absl::StatusOr<QuotaRecord>& set) {
+                         if (set.ok()) ToProto(manager_->quotas(), set->holder, response);
+                         call->End(set.status());
+                       });
+  }
+
+  absl::Status ListDeeds(const v1::ListDeedsRequest& request, v1::ListDeedsResponse& response) {
+    manager_->deeds().Flush();
+    DeedFilter filter;
+    ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
+    ASSIGN_OR_RETURN(filter.after_id, ParseIdToken(request.page_token()));
+    filter.user = request.user();
+    filter.method_prefix = request.method_prefix();
+    filter.only_denials = request.only_denials();
+    if (request.has_start_time()) {
+      ASSIGN_OR_RETURN(filter.start, FromProto(request.start_time(), "start_time"));
+    }
+    filter.limit = static_cast<uint32_t>(size + 1);
+    ASSIGN_OR_RETURN(const std::vector<DeedRecord> deeds, manager_->Deeds(filter));
+    response.set_next_page_token(FillPage(
+        deeds, size, response.mutable_deeds(),
+        [](const DeedRecord& deed, v1::Deed& message) { ToProto(deed, message); },
+        [](const DeedRecord& last) { return absl::StrCat(last.id); }));
+    return absl::OkStatus();
+  }
+
+  const ReloadFunction reload_;
+  const std::function<DaemonNumbers()> numbers_;
+};
+
+std::unique_ptr<Service> MakeAdminService(const ServiceParts& parts) {
+  return std::make_unique<AdminService>(parts);
 }
 
 }  // namespace coppice

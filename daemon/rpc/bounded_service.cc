@@ -14,50 +14,30 @@
 #include <grpcpp/server_context.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
-#include "daemon/rpc/calls/admission.h"
 #include "daemon/rpc/calls/error_details.h"
-#include "daemon/rpc/calls/peer.h"
-#include "daemon/rpc/listen/peer_names.h"
-#include "google/rpc/error_details.pb.h"
+#include "daemon/rpc/listen/unix_users.h"
 #include "proto/request_check.h"
-#include "proto/status_conversion.h"
 
 namespace coppice {
 namespace {
 
-// Whose call it is, as far as bounds go: for whom it is made, and where nobody has a name, the
-// address that it comes from.
-
-// The descriptor of a connection that was accepted at a Unix socket.
-std::optional<int> DescriptorOf(absl::string_view connection) {
-  int fd = -1;
-  if (!absl::ConsumePrefix(&connection, "fd:") || !absl::SimpleAtoi(connection, &fd)) {
-    return std::nullopt;
-  }
-  return fd;
-}
-
-// Of whom somebody else says that the call is his, has bounds of his own for each who says so:
-// nobody takes another's places by naming him. Readers without a name are told apart by address, by
-// network over IPv6, and have one bound together as those of an agent have. `connection`: of the
-// context, as gRPC tells it ("fd:7", "ipv4:10.0.0.1:4711").
-Caller CallerOf(Peers& peers, const grpc::CallbackServerContext& context,
-                absl::string_view connection) {
-  Peer peer = peers.Identify(context);
+// Whose call it is, as far as bounds go. Of whom somebody else says that the call is his, has
+// bounds of his own for each who says so: nobody takes another's places by naming him. Readers
+// without a name are told apart by address, by network over IPv6, and have one bound together as
+// those of an agent have.
+Caller CallerOf(Peer peer) {
   if (peer.user == kAnonymous) {
-    return {absl::StrCat(kAnonymous, " at ", NetworkOf(connection)), kAnonymous, false, true};
+    return {absl::StrCat(kAnonymous, " at ", NetworkOf(peer.origin)), kAnonymous, false, true};
   }
   if (peer.user == peer.caller) return {std::move(peer.user), "", peer.is_administrator, false};
   return {std::move(peer.user), std::move(peer.caller), peer.is_administrator, peer.is_by_agent};
@@ -176,15 +156,6 @@ absl::Status TooLarge(const Method& method, absl::string_view what, size_t most)
                                                    "for less at once"));
 }
 
-// Too much is under way: says that it will be less. OK stays so.
-absl::Status WithRetry(absl::Status status) {
-  if (status.ok()) return status;
-  google::rpc::RetryInfo retry;
-  retry.mutable_retry_delay()->set_seconds(1);
-  SetDetail(status, retry);
-  return status;
-}
-
 // From the headers of a call until gRPC has forgotten it.
 class BoundedCall final : public AdmittedCall, public CallUnderWay {
  public:
@@ -202,10 +173,10 @@ class BoundedCall final : public AdmittedCall, public CallUnderWay {
 
   void Arrive() {
     self_ = std::static_pointer_cast<BoundedCall>(shared_from_this());
-    const std::string connection = context_->peer();
-    const Caller caller = CallerOf(*method_.bounds->peers, *context_, connection);
+    Peer peer = method_.bounds->peers->Identify(*context_);
+    descriptor_ = peer.descriptor;
+    const Caller caller = CallerOf(std::move(peer));
     caller_ = caller.Key();
-    descriptor_ = DescriptorOf(connection);
     if (descriptor_.has_value()) method_.bounds->connections->CallBegins(*descriptor_);
     // All is set by now: from here on another thread may start it.
     const auto verdict = method_.bounds->admission->Arrive(self_, caller, method_.kind);
@@ -333,29 +304,39 @@ Admission::Kind KindOf(const MethodDescriptor& method) {
   return method.server_streaming() ? Admission::Kind::kStream : Admission::Kind::kCall;
 }
 
+class BoundedService final : public grpc::Service {
+ public:
+  BoundedService(const coppice::Service& service, const Bounds* bounds) {
+    const google::protobuf::ServiceDescriptor& descriptor =
+        *google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service.name());
+    for (const coppice::Service::Method& inner : service.methods()) {
+      const MethodDescriptor& described = *descriptor.FindMethodByName(inner.name);
+      Method method{.name = absl::StrCat(descriptor.name(), ".", inner.name), .inner = inner};
+      method.kind = KindOf(described);
+      method.bounds = bounds;
+      if (method.kind != Admission::Kind::kDialogue) {
+        method.check = std::make_unique<const RequestCheck>(described.input_type());
+      }
+      method.most_request_bytes = inner.traits.is_bulk
+                                      ? bounds->most_request_bytes
+                                      : std::min(kSmallRequest, bounds->most_request_bytes);
+      names_.push_back(absl::StrCat("/", service.name(), "/", inner.name));
+      // A dialogue, as gRPC sees it: it hands over the call without its request.
+      auto* const made = new RpcServiceMethod(names_.back().c_str(), RpcMethod::BIDI_STREAMING,
+                                              new BoundedHandler(std::move(method)));
+      made->SetServerApiType(RpcServiceMethod::ApiType::CALL_BACK);
+      AddMethod(made);
+    }
+  }
+
+ private:
+  std::deque<std::string> names_;  // gRPC keeps pointers
+};
+
 }  // namespace
 
-BoundedService::BoundedService(const coppice::Service& service, const Bounds* bounds) {
-  const google::protobuf::ServiceDescriptor& descriptor =
-      *google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service.name());
-  for (const coppice::Service::Method& inner : service.methods()) {
-    const MethodDescriptor& described = *descriptor.FindMethodByName(inner.name);
-    Method method{.name = absl::StrCat(descriptor.name(), ".", inner.name), .inner = inner};
-    method.kind = KindOf(described);
-    method.bounds = bounds;
-    if (method.kind != Admission::Kind::kDialogue) {
-      method.check = std::make_unique<const RequestCheck>(described.input_type());
-    }
-    method.most_request_bytes = inner.traits.is_bulk
-                                    ? bounds->most_request_bytes
-                                    : std::min(kSmallRequest, bounds->most_request_bytes);
-    names_.push_back(absl::StrCat("/", service.name(), "/", inner.name));
-    // A dialogue, as gRPC sees it: it hands over the call without its request.
-    auto* const made = new RpcServiceMethod(names_.back().c_str(), RpcMethod::BIDI_STREAMING,
-                                            new BoundedHandler(std::move(method)));
-    made->SetServerApiType(RpcServiceMethod::ApiType::CALL_BACK);
-    AddMethod(made);
-  }
+std::unique_ptr<grpc::Service> MakeBoundedService(const Service& service, const Bounds* bounds) {
+  return std::make_unique<BoundedService>(service, bounds);
 }
 
 }  // namespace coppice

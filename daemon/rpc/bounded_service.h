@@ -1,34 +1,25 @@
 // A service whose calls are admitted before anything of their requests is read: the one place in
 // front of all handlers, which know nothing of it.
 //
-//   headers --> whose? --Admission--> read --> as large as it may be? what would it take? -->
-//   handler
-//                           |                          |                                       |
-//                           +-- RESOURCE_EXHAUSTED ----+                       answer, held until
-//                           read
+//   headers --> whose? --Admission--> read --> too large? what would it take? --> handler
+//                          |                     |                                  |
+//                          +-RESOURCE_EXHAUSTED--+             answer, held until it is read
 //
 // A stream of requests is admitted so, too; each of its messages is bounded as it comes
-// (proto/request_check.h).
-//
-// gRPC reads the whole request of a unary call before a handler hears of the call, and parses it.
-// So each method is registered as if it read its requests by itself, which is what a handler of
-// gRPC's kind may do, and the service's handler is given the request when it has passed. Until then
-// a call has at most the window of its stream in memory (server.cc).
-//
-// Uses grpc::internal as generated code does (rpc_service_method.h, server_callback_handlers.h).
+// (proto/request_check.h). Why every method is registered as a dialogue: README.md. Uses
+// grpc::internal as generated code does (rpc_service_method.h, server_callback_handlers.h).
 #ifndef COPPICE_DAEMON_RPC_BOUNDED_SERVICE_H_
 #define COPPICE_DAEMON_RPC_BOUNDED_SERVICE_H_
 
 #include <grpcpp/impl/service_type.h>
 
 #include <cstddef>
-#include <deque>
-#include <string>
+#include <memory>
 
 #include "daemon/rpc/calls/admission.h"
 #include "daemon/rpc/calls/peer.h"
 #include "daemon/rpc/calls/service.h"
-#include "daemon/rpc/listen/unix_listener.h"
+#include "daemon/rpc/listen/connections.h"
 
 namespace coppice {
 
@@ -36,19 +27,13 @@ namespace coppice {
 struct Bounds {
   Admission* admission = nullptr;
   Peers* peers = nullptr;
-  UnixConnections* connections = nullptr;
+  Connections* connections = nullptr;
   size_t most_request_bytes = 0;   // of any method
   size_t most_request_memory = 0;  // that one request may take
 };
 
-class BoundedService final : public grpc::Service {
- public:
-  // In front of `service`, which outlives this.
-  BoundedService(const coppice::Service& service, const Bounds* bounds);
-
- private:
-  std::deque<std::string> names_;  // gRPC keeps pointers
-};
+// In front of `service`. Both outlive it.
+std::unique_ptr<grpc::Service> MakeBoundedService(const Service& service, const Bounds* bounds);
 
 }  // namespace coppice
 

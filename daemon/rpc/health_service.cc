@@ -1,125 +1,102 @@
-#include "daemon/rpc/health_service.h"
-
+// Whether the daemon serves, as load balancers and probes ask for it (grpc.health.v1). Not gRPC's
+// own service, which would be the only one that passes no admission. All services serve, or none.
+// Beside it what tells strangers about the daemon's services: reflection.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
-#include <algorithm>
-#include <memory>
-#include <optional>
 #include <set>
-#include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "proto/request_check.h"
+#include "absl/algorithm/container.h"
+#include "daemon/rpc/calls/service.h"
+#include "daemon/rpc/calls/streams.h"
+#include "grpc/health/v1/health.pb.h"
+#include "grpc/reflection/v1alpha/reflection.pb.h"
 
 namespace coppice {
+namespace {
 
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
-// Of one watch: tells each state once.
-class HealthService::Source final : public MessageSource<HealthCheckResponse> {
+// Those that are ours to describe.
+constexpr absl::string_view kServices[] = {
+    "coppice.v1.Jobs",       "coppice.v1.Trees",  "coppice.v1.Fabric", "coppice.v1.Mapping",
+    "coppice.v1.Placements", "coppice.v1.Agents", "coppice.v1.Admin"};
+
+class Health final : public HealthService {
  public:
-  Source(HealthService* health, bool is_known, std::function<void()> wake)
-      : health_(health), is_known_(is_known), wake_(std::move(wake)) {
-    std::lock_guard lock(health_->mutex_);
-    id_ = ++health_->last_id_;
-  }
-  ~Source() override {
-    std::lock_guard lock(health_->mutex_);
-    health_->asleep_.erase(id_);
+  explicit Health(const ServiceParts& parts)
+      : HealthService("grpc.health.v1.Health", parts),
+        watches_(CountStreams("Watch"), "watch again") {
+    Unary("Check", &Health::Check, "health");
+    Stream("Watch", &Health::Watch, "health");
   }
 
-  absl::StatusOr<bool> Next(HealthCheckResponse& message) override {
-    std::lock_guard lock(health_->mutex_);
-    const Status now = !is_known_             ? HealthCheckResponse::SERVICE_UNKNOWN
-                       : health_->is_serving_ ? HealthCheckResponse::SERVING
-                                              : HealthCheckResponse::NOT_SERVING;
-    if (told_ == now) {
-      health_->asleep_[id_] = wake_;
-      return false;
-    }
-    told_ = now;
-    message.set_status(now);
-    return true;
+  void SetServing() override { Set(HealthCheckResponse::SERVING); }
+  void CloseStreams() override {
+    Set(HealthCheckResponse::NOT_SERVING);
+    watches_.Close();
   }
 
  private:
-  HealthService* const health_;
-  const bool is_known_;
-  const std::function<void()> wake_;
-  uint64_t id_ = 0;
-  std::optional<Status> told_;
-};
+  using Status = HealthCheckResponse::ServingStatus;
 
-HealthService::HealthService(std::vector<std::string> services, Peers* peers,
-                             MethodStatistics* statistics)
-    : Service("grpc.health.v1.Health", peers, statistics),
-      services_(std::move(services)),
-      watches_(statistics->AddStream("Health.Watch"), "watch again") {
-  Unary("Check", &HealthService::Check, "health");
-  Stream("Watch", &HealthService::Watch);
-}
+  // Of one watch: tells each state once.
+  class Source final : public MessageSource<HealthCheckResponse> {
+   public:
+    Source(Health* health, bool is_known) : health_(health), is_known_(is_known) {}
 
-bool HealthService::IsKnown(absl::string_view service) const {
-  return service.empty() ||
-         std::find(services_.begin(), services_.end(), service) != services_.end();
-}
+    absl::StatusOr<bool> Next(HealthCheckResponse& message) override {
+      std::lock_guard lock(health_->mutex_);
+      const Status now = is_known_ ? health_->status_ : HealthCheckResponse::SERVICE_UNKNOWN;
+      if (told_ == now) return false;
+      told_ = now;
+      message.set_status(now);
+      return true;
+    }
 
-void HealthService::SetServing(bool is_serving) {
-  absl::flat_hash_map<uint64_t, std::function<void()>> woken;
-  {
+   private:
+    Health* const health_;
+    const bool is_known_;
+    std::optional<Status> told_;
+  };
+
+  static bool IsKnown(const std::string& service) {
+    return service.empty() || absl::c_linear_search(kServices, service);
+  }
+
+  void Set(Status status) {
+    {
+      std::lock_guard lock(mutex_);
+      if (is_over_) return;
+      is_over_ = status == HealthCheckResponse::NOT_SERVING;
+      if (std::exchange(status_, status) == status) return;
+    }
+    watches_.PumpAll();
+  }
+
+  absl::Status Check(const HealthCheckRequest& request, HealthCheckResponse& response) {
+    if (!IsKnown(request.service())) {
+      return absl::NotFoundError(absl::StrCat("service: ", request.service(), " is none here"));
+    }
     std::lock_guard lock(mutex_);
-    if (std::exchange(is_serving_, is_serving) == is_serving) return;
-    woken = std::exchange(asleep_, {});
+    response.set_status(status_);
+    return absl::OkStatus();
   }
-  for (const auto& [id, wake] : woken) wake();
-}
 
-absl::Status HealthService::Check(const HealthCheckRequest& request,
-                                  HealthCheckResponse& response) {
-  if (!IsKnown(request.service())) {
-    return absl::NotFoundError(absl::StrCat("service: ", request.service(), " is none here"));
+  grpc::ServerWriteReactor<HealthCheckResponse>* Watch(const absl::StatusOr<Peer>&,
+                                                       const HealthCheckRequest& request) {
+    return watches_.Open("health", [&](const std::function<void()>&) {
+      return std::make_unique<Source>(this, IsKnown(request.service()));
+    });
   }
-  std::lock_guard lock(mutex_);
-  response.set_status(is_serving_ ? HealthCheckResponse::SERVING
-                                  : HealthCheckResponse::NOT_SERVING);
-  return absl::OkStatus();
-}
 
-grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
-    const grpc::CallbackServerContext&, const HealthCheckRequest& request) {
-  return watches_.Open("health", [&](std::function<void()> wake) {
-    return std::make_unique<Source>(this, IsKnown(request.service()), std::move(wake));
-  });
-}
-
-namespace {
-
-constexpr absl::Duration kPeriod = absl::Milliseconds(20);
-
-}  // namespace
-
-Readiness::Readiness(const Manager* manager, absl::AnyInvocable<void()> ready)
-    : thread_([this, manager, ready = std::move(ready)]() mutable {
-        Watch(manager, std::move(ready));
-      }) {}
-
-Readiness::~Readiness() { Stop(); }
-
-void Readiness::Stop() {
-  if (!stop_.HasBeenNotified()) stop_.Notify();
-  if (thread_.joinable()) thread_.join();
-}
-
-void Readiness::Watch(const Manager* manager, absl::AnyInvocable<void()> ready) {
-  while (manager->fabric() == nullptr) {
-    if (stop_.WaitForNotificationWithTimeout(kPeriod)) return;
-  }
-  ready();
-}
-
-namespace {
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  Status status_ = HealthCheckResponse::NOT_SERVING;
+  bool is_over_ = false;                        // it will not serve again
+  PulledStreams<HealthCheckResponse> watches_;  // last: its sources use the above
+};
 
 namespace reflection = grpc::reflection::v1alpha;
 using google::protobuf::DescriptorPool;
@@ -149,67 +126,59 @@ const FileDescriptor* FileOf(const reflection::ServerReflectionRequest& request)
   }
 }
 
-// Reads a question, answers it, reads the next. Deletes itself when the call is done.
-class ReflectionStream final
-    : public grpc::ServerBidiReactor<reflection::ServerReflectionRequest,
-                                     reflection::ServerReflectionResponse> {
- public:
-  ReflectionStream(const std::vector<std::string>* services, const absl::Status& allowed)
-      : services_(services) {
-    if (allowed.ok()) {
-      StartRead(&request_);
-    } else {
-      Finish(ToWire(allowed, "reflection"));
-    }
+absl::Status Describe(const reflection::ServerReflectionRequest& request,
+                      reflection::ServerReflectionResponse& response) {
+  response.set_valid_host(request.host());
+  *response.mutable_original_request() = request;
+  if (request.has_list_services()) {
+    reflection::ListServiceResponse& list = *response.mutable_list_services_response();
+    for (const absl::string_view name : kServices) list.add_service()->set_name(std::string(name));
+    list.add_service()->set_name("grpc.health.v1.Health");
+    list.add_service()->set_name("grpc.reflection.v1alpha.ServerReflection");
+  } else if (const FileDescriptor* const file = FileOf(request); file != nullptr) {
+    std::set<std::string> added;
+    AddFile(*file, added, *response.mutable_file_descriptor_response());
+  } else {
+    reflection::ErrorResponse& error = *response.mutable_error_response();
+    error.set_error_code(static_cast<int>(grpc::StatusCode::NOT_FOUND));
+    error.set_error_message("no such file, symbol or extension; list the services for those");
   }
+  return absl::OkStatus();
+}
 
-  void OnReadDone(bool ok) override {
-    if (!ok) return Finish(ToWire(TakeRefusal(), "reflection"));  // OK: it has asked its last
-    Answer();
-    request_ = {};  // the next may be long in coming
-    StartWrite(&response_);
+// What the daemon's services look like, for clients that were not built with their files, such as
+// grpcurl: of the descriptors that are linked in. For administrators, as every question is answered
+// at once and its answer is many times its size.
+class ReflectionService final : public Service {
+ public:
+  explicit ReflectionService(const ServiceParts& parts)
+      : Service("grpc.reflection.v1alpha.ServerReflection", parts) {
+    Dialogue("ServerReflectionInfo", &ReflectionService::ServerReflectionInfo, "reflection");
   }
-  void OnWriteDone(bool ok) override {
-    response_ = {};
-    if (!ok) return Finish(grpc::Status::CANCELLED);
-    StartRead(&request_);
-  }
-  void OnDone() override { delete this; }
 
  private:
-  void Answer() {
-    response_.Clear();
-    response_.set_valid_host(request_.host());
-    *response_.mutable_original_request() = request_;
-    if (request_.has_list_services()) {
-      reflection::ListServiceResponse& list = *response_.mutable_list_services_response();
-      for (const std::string& name : *services_) list.add_service()->set_name(name);
-      for (const char* const name :
-           {"grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}) {
-        list.add_service()->set_name(name);
-      }
-    } else if (const FileDescriptor* const file = FileOf(request_); file != nullptr) {
-      std::set<std::string> added;
-      AddFile(*file, added, *response_.mutable_file_descriptor_response());
-    } else {
-      reflection::ErrorResponse& error = *response_.mutable_error_response();
-      error.set_error_code(static_cast<int>(grpc::StatusCode::NOT_FOUND));
-      error.set_error_message("no such file, symbol or extension; list the services for those");
-    }
+  using Stream =
+      AnswerStream<reflection::ServerReflectionRequest, reflection::ServerReflectionResponse>;
+
+  grpc::ServerBidiReactor<reflection::ServerReflectionRequest,
+                          reflection::ServerReflectionResponse>*
+  ServerReflectionInfo(const absl::StatusOr<Peer>& peer) {
+    const auto stream = std::make_shared<Stream>(&streams_, "reflection", Describe);
+    return streams_.Open(stream, peer.status(), [&] { return stream->Read(); });
   }
 
-  const std::vector<std::string>* const services_;
-  reflection::ServerReflectionRequest request_;
-  reflection::ServerReflectionResponse response_;
+  MethodStatistics::Method untold_{"", /*is_stream=*/true};  // no user's work
+  OpenStreams streams_{&untold_};
 };
 
 }  // namespace
 
-grpc::ServerBidiReactor<reflection::ServerReflectionRequest, reflection::ServerReflectionResponse>*
-ReflectionService::ServerReflectionInfo(const grpc::CallbackServerContext& context) {
-  const absl::StatusOr<Peer> peer = peers_->Authorise(
-      context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "reflection");
-  return new ReflectionStream(&services_, peer.status());
+std::unique_ptr<HealthService> MakeHealthService(const ServiceParts& parts) {
+  return std::make_unique<Health>(parts);
+}
+
+std::unique_ptr<Service> MakeReflectionService(const ServiceParts& parts) {
+  return std::make_unique<ReflectionService>(parts);
 }
 
 }  // namespace coppice

@@ -1,5 +1,5 @@
 // The gRPC server: puts the services, health and reflection on the addresses, and takes them down
-// in good order. Knows the manager as the services do; constructs no part of it.
+// in good order.
 //
 //   Unix address: UnixListener accepts, learns the user --> Peers --> gRPC gets the descriptor
 //   TCP address:  TcpListener accepts, so many --> gRPC, with TLS or, if it must be, without
@@ -8,25 +8,26 @@
 #ifndef COPPICE_DAEMON_RPC_SERVER_H_
 #define COPPICE_DAEMON_RPC_SERVER_H_
 
-#include <sys/types.h>
-
+#include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "daemon/base/caller_bounds.h"
+#include "daemon/base/process.h"
 #include "daemon/manager/distances/distance_meter.h"
 #include "daemon/manager/distances/distance_store.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/mapping/rank_mapper.h"
-#include "daemon/rpc/admin_service.h"
-#include "daemon/rpc/calls/peer.h"
-#include "daemon/rpc/daemon_numbers.h"
-#include "daemon/rpc/listen/tls_credentials.h"
+#include "daemon/rpc/calls/method_statistics.h"
 #include "proto/text/limits.h"
 
 namespace grpc {
@@ -36,19 +37,18 @@ class Service;
 
 namespace coppice {
 
-struct RpcServerOptions {
-  std::vector<std::string> listen = {"unix:/run/coppice/coppiced.sock"};
+// Keys as messages about the configuration call them.
+struct ReloadOutcome {
+  std::vector<std::string> changed, needs_restart;
+};
+// `by`: who asked, as events name it; empty: the daemon itself, for a signal. May block.
+using ReloadFunction = std::function<absl::StatusOr<ReloadOutcome>(const std::string& by)>;
+
+struct RpcServerOptions : AccessOptions {
+  std::vector<std::string> listen = {};  // "unix:PATH", "HOST:PORT"
   // No address but Channel(): who calls is this process, which may do everything and send messages
   // of any size.
   bool in_process = false;
-  mode_t socket_mode = 0660;         // of Unix sockets
-  std::string socket_group = {};     // of their files; empty: that of this process
-  bool needs_socket_group = false;   // else, where it cannot be, they are their owner's alone
-  std::optional<TlsFiles> tls = {};  // for TCP addresses
-  bool insecure_tcp = false;  // TCP addresses without TLS: anybody there may do what users may
-  std::string admin_group = "coppice-admin";
-  std::vector<std::string> tls_administrators = {};  // common names
-  AgentRules agents = {};
   ReloadFunction reload = nullptr;   // null: there is no configuration file
   int max_request_bytes = 32 << 20;  // a larger request is RESOURCE_EXHAUSTED
   AdmissionBounds admission = {};
@@ -69,9 +69,46 @@ struct ServedParts {
   DistanceStore* distances = nullptr;
 };
 
+// All that is told of how the daemon fares, as plain numbers gathered at one instant, about: for
+// Admin.GetStatus and for the metrics.
+
+struct RpcNumbers {
+  std::vector<MethodNumbers> methods;
+  uint32_t agents = 0;                                 // that are connected
+  uint64_t measured_distances = 0;                     // pairs of hosts
+  uint32_t waiting_calls = 0;                          // for a worker
+  uint32_t waiting_batches = 0, waiting_searches = 0;  // for one of theirs
+
+  // Streams of a method that are open now.
+  uint32_t open(absl::string_view method) const {
+    const auto found = absl::c_find_if(methods, [&](const auto& m) { return m.name == method; });
+    return found == methods.end() ? 0 : static_cast<uint32_t>(found->open);
+  }
+};
+
+struct DaemonNumbers {
+  std::string version;  // of the program
+  absl::Time now;
+  std::shared_ptr<const FabricView> view;  // null: no sweep has succeeded yet
+  SweepStanding sweeps;
+  DaemonCounts counts;
+  StoreStatistics store;
+  RpcNumbers rpc;
+  ProcessNumbers process;
+
+  // Time since a sweep, full or light, last confirmed the fabric; unset before the first.
+  std::optional<absl::Duration> snapshot_age() const {
+    if (view == nullptr) return std::nullopt;
+    const absl::Time confirmed =
+        std::max({view->swept, sweeps.full.last_time, sweeps.light.last_time});
+    // The wall clock may have been set back since.
+    return std::max(now - confirmed, absl::ZeroDuration());
+  }
+};
+
 // Listens from Start to Shutdown. Health (grpc.health.v1) is NOT_SERVING, for the whole ("") and
 // for each service, until the manager has its first fabric, and again once a shutdown begins.
-class RpcServer final {
+class RpcServer {
  public:
   // `extra`: services beside ours, for measurements, which outlive the server, too. Turns Abseil's
   // search for cycles of locks off, for the whole process.
@@ -82,34 +119,27 @@ class RpcServer final {
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
       const ServedParts& parts, const RpcServerOptions& options,
       const std::vector<grpc::Service*>& extra = {});
-  // Shuts down at once.
-  ~RpcServer();
-  RpcServer(const RpcServer&) = delete;
-  RpcServer& operator=(const RpcServer&) = delete;
+  virtual ~RpcServer() = default;  // shuts down at once
 
   // Of a server in process. It may outlive the server.
-  std::shared_ptr<grpc::Channel> Channel() const;
+  virtual std::shared_ptr<grpc::Channel> Channel() const = 0;
 
   // What clients connect to, one for each listen address, with the ports that were chosen.
-  const std::vector<std::string>& addresses() const;
+  virtual const std::vector<std::string>& addresses() const = 0;
 
-  // Who administrates, from the next call on: as in RpcServerOptions.
-  void SetAdministrators(const std::string& group, const std::vector<std::string>& tls_names);
+  // Who administrates, from the next call on: as in AccessOptions.
+  virtual void SetAdministrators(const std::string& group,
+                                 const std::vector<std::string>& tls_names) = 0;
 
   // What callers may have, from the next call on.
-  void SetBounds(const AdmissionBounds& admission, const ConnectionBounds& connections);
+  virtual void SetBounds(const AdmissionBounds& admission, const ConnectionBounds& connections) = 0;
 
   // How the daemon fares. Waits for no sweep and not for the database.
-  DaemonNumbers Numbers() const;
+  virtual DaemonNumbers Numbers() const = 0;
 
   // Accepts no more calls, ends KeepAlive, WatchTrees, WatchEvents and Connect streams, lets other
   // calls finish for up to `grace`, then cancels them; returns when none is left. Idempotent.
-  void Shutdown(absl::Duration grace);
-
- private:
-  class Parts;
-  explicit RpcServer(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  virtual void Shutdown(absl::Duration grace) = 0;
 };
 
 }  // namespace coppice

@@ -1,25 +1,36 @@
 #include "daemon/service/signal_loop.h"
 
 #include <grpcpp/grpcpp.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cctype>
 #include <chrono>
-#include <thread>
+#include <cstdlib>
 #include <utility>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "coppice/v1/fabric.grpc.pb.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/config/config_keys.h"
+#include "daemon/rpc/calls/worker_pool.h"
 #include "proto/status_conversion.h"
 
 namespace coppice {
 namespace {
+
+// Each line that is sent is an assignment of its own.
+std::string Line(std::string status) {
+  std::replace_if(
+      status.begin(), status.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, ' ');
+  return absl::StrCat("STATUS=", status, "\n");
+}
 
 constexpr char kObject[] = "configuration";
 
@@ -36,7 +47,165 @@ std::string Describe(const ReloadOutcome& outcome) {
   return text;
 }
 
+// Whether the daemon still answers, found out as a client would: over a connection of its own to
+// its own address, with a call that goes through gRPC's threads and takes the manager's lock. What
+// the watchdog of a service manager is to hear is that, not that some thread still turns.
+
+// Connects anew to "unix:PATH" and asks for the fabric. Any answer is one, also that there is no
+// fabric yet; DEADLINE_EXCEEDED or UNAVAILABLE: there was none within `limit`. Blocks that long.
+absl::Status AskOneself(const std::string& address, absl::Duration limit) {
+  grpc::ChannelArguments arguments;
+  // Otherwise gRPC would hand out the connection of the last time, and nobody would see that the
+  // daemon accepts no new ones.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto stub = v1::Fabric::NewStub(
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);
+  context.set_deadline(absl::ToChronoTime(absl::Now() + limit));
+  v1::FabricSummary summary;
+  const grpc::Status status = stub->GetFabric(&context, v1::GetFabricRequest(), &summary);
+  // Without a fabric the answer is UNAVAILABLE, with details that only a living daemon gives.
+  const bool is_answer = status.ok() || !status.error_details().empty();
+  return is_answer ? absl::OkStatus() : FromGrpcStatus(status);
+}
+
+constexpr absl::Duration kStatusPeriod = absl::Seconds(10);
+// A sign of life takes up to one such part to find out, and must come before the last one ends.
+constexpr int kPartsOfWatchdog = 3;
+
+struct SignalLoop {
+  int Run() {
+    service->Ready(StatusLine());
+    const int signal = Listen();
+    service->Stopping();  // last: the end of a reload says that the daemon is ready
+    return signal;
+  }
+
+  // Until a signal to stop; returns it.
+  int Listen() {
+    const absl::Duration pulse = std::min(kStatusPeriod, service->watchdog() / kPartsOfWatchdog);
+    WorkerPool reloads(1);
+    auto next = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(pulse);
+    while (true) {
+      const auto now = std::chrono::steady_clock::now();
+      if (service->is_there() && now >= next) {
+        Pulse();
+        next = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(pulse);
+        continue;
+      }
+      const int signal =
+          Next(service->is_there() ? absl::FromChrono(next - now) : absl::InfiniteDuration());
+      if (signal == SIGHUP) {
+        if (!is_asked.exchange(true)) reloads.Submit([this] { Reload(); });
+      } else if (signal != 0) {
+        is_stopping = true;
+        return signal;
+      }
+    }
+  }
+
+  // The next signal; 0 after `wait` without one.
+  int Next(absl::Duration wait) const {
+    int signal = 0;
+    if (wait == absl::InfiniteDuration()) {
+      sigwait(&signals, &signal);
+      return signal;
+    }
+    const timespec limit = absl::ToTimespec(wait);
+    signal = sigtimedwait(&signals, nullptr, &limit);
+    return std::max(signal, 0);
+  }
+
+  void Reload() {
+    if (is_stopping) return;
+    is_asked = false;
+    service->Reloading();
+    (void)reloader->Reload("");  // it has told what happened
+    service->Ready(StatusLine());
+  }
+
+  // The status line and, if the daemon answers, the watchdog's sign of life.
+  void Pulse() {
+    service->Status(StatusLine());  // takes the manager's lock: also a sign of life
+    if (service->watchdog() == absl::InfiniteDuration()) return;
+    if (!own_address.empty()) {
+      const absl::Status alive = AskOneself(own_address, service->watchdog() / kPartsOfWatchdog);
+      if (!alive.ok()) {
+        spdlog::error("the daemon does not answer at {}: {}; the service manager will restart it",
+                      own_address, alive.ToString());
+        return;
+      }
+    }
+    service->KeepAlive();
+  }
+
+  std::string StatusLine() const {
+    const DaemonCounts counts = manager->Counts();
+    const std::string fault = manager->Statistics().fault;
+    const std::shared_ptr<const FabricView> view = manager->fabric();
+    if (view == nullptr) {
+      return counts.last_sweep_error.empty()
+                 ? "reading the fabric for the first time"
+                 : absl::StrCat("no fabric is known yet: ", counts.last_sweep_error);
+    }
+    const Fabric& fabric = *view->snapshot->fabric;
+    return absl::StrCat("fabric version ", fabric.version(), ": ", fabric.switch_count(),
+                        " switches, ", fabric.endpoint_count(), " ports; ", counts.active_jobs,
+                        " jobs, ", counts.granted_trees, " trees",
+                        counts.last_sweep_error.empty()
+                            ? ""
+                            : absl::StrCat("; sweeps fail: ", counts.last_sweep_error),
+                        fault.empty() ? "" : absl::StrCat("; writes fail: ", fault));
+  }
+
+  const sigset_t signals;
+  const std::string own_address;
+  Manager* const manager;
+  Reloader* const reloader;
+  const ServiceManager* const service;
+  std::atomic<bool> is_asked = false;  // SIGHUP came, and no reload has begun since
+  std::atomic<bool> is_stopping = false;
+};
+
 }  // namespace
+
+ServiceManager::ServiceManager() {
+  const char* socket = std::getenv("NOTIFY_SOCKET");
+  is_there_ = socket != nullptr && *socket != '\0';
+  uint64_t microseconds = 0;
+  if (sd_watchdog_enabled(/*unset_environment=*/0, &microseconds) > 0) {
+    watchdog_ = absl::Microseconds(static_cast<int64_t>(microseconds));
+  }
+}
+
+void ServiceManager::Ready(const std::string& status) const {
+  Send(absl::StrCat(Line(status), "READY=1"));
+}
+
+void ServiceManager::Reloading() const {
+  // The time tells the service manager which READY=1 is the answer (Type=notify-reload).
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t microseconds = absl::ToInt64Microseconds(absl::DurationFromTimespec(now));
+  Send(absl::StrCat("RELOADING=1\nMONOTONIC_USEC=", microseconds));
+}
+
+void ServiceManager::Stopping() const { Send("STOPPING=1"); }
+void ServiceManager::Status(const std::string& status) const { Send(Line(status)); }
+void ServiceManager::KeepAlive() const { Send("WATCHDOG=1"); }
+
+// A service manager that does not listen is no reason not to serve.
+void ServiceManager::Send(const std::string& state) const {
+  if (is_there_) (void)sd_notify(/*unset_environment=*/0, state.c_str());
+}
+
+bool StderrIsJournal() {
+  const char* stream = std::getenv("JOURNAL_STREAM");
+  struct stat info {};
+  return stream != nullptr && fstat(STDERR_FILENO, &info) == 0 &&
+         absl::StrCat(info.st_dev, ":", info.st_ino) == stream;
+}
 
 void Reloader::Attach(RpcServer* server) {
   std::lock_guard lock(mu_);
@@ -84,127 +253,9 @@ absl::StatusOr<ReloadOutcome> Reloader::Apply() {
   return ReloadOutcome{std::move(change.changed), std::move(change.needs_restart)};
 }
 
-namespace {
-
-// Whether the daemon still answers, found out as a client would: over a connection of its own to
-// its own address, with a call that goes through gRPC's threads and takes the manager's lock. What
-// the watchdog of a service manager is to hear is that, not that some thread still turns.
-
-// Connects anew to "unix:PATH" and asks for the fabric. Any answer is one, also that there is no
-// fabric yet; DEADLINE_EXCEEDED or UNAVAILABLE: there was none within `limit`. Blocks that long.
-absl::Status AskOneself(const std::string& address, absl::Duration limit) {
-  grpc::ChannelArguments arguments;
-  // Otherwise gRPC would hand out the connection of the last time, and nobody would see that the
-  // daemon accepts no new ones.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  const auto stub = v1::Fabric::NewStub(
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
-  grpc::ClientContext context;
-  context.set_wait_for_ready(true);
-  context.set_deadline(absl::ToChronoTime(absl::Now() + limit));
-  v1::FabricSummary summary;
-  const grpc::Status status = stub->GetFabric(&context, v1::GetFabricRequest(), &summary);
-  // Without a fabric the answer is UNAVAILABLE, with details that only a living daemon gives.
-  const bool is_answer = status.ok() || !status.error_details().empty();
-  return is_answer ? absl::OkStatus() : FromGrpcStatus(status);
-}
-
-constexpr absl::Duration kStatusPeriod = absl::Seconds(10);
-// A sign of life takes up to one such part to find out, and must come before the last one ends.
-constexpr int kPartsOfWatchdog = 3;
-
-}  // namespace
-
-int SignalLoop::Run() {
-  service_->Ready(StatusLine());
-  std::thread reloads([this] { ReloadWhenAsked(); });
-  const int signal = Listen();
-  {
-    std::lock_guard lock(mu_);
-    stopping_ = true;
-  }
-  asked_.notify_one();
-  reloads.join();
-  service_->Stopping();  // last: the end of a reload says that the daemon is ready
-  return signal;
-}
-
-int SignalLoop::Listen() {
-  const absl::Duration pulse = std::min(kStatusPeriod, service_->watchdog() / kPartsOfWatchdog);
-  auto next = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(pulse);
-  while (true) {
-    const auto now = std::chrono::steady_clock::now();
-    if (service_->is_there() && now >= next) {
-      Pulse();
-      next = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(pulse);
-      continue;
-    }
-    const int signal =
-        Next(service_->is_there() ? absl::FromChrono(next - now) : absl::InfiniteDuration());
-    if (signal != 0 && signal != SIGHUP) return signal;
-    if (signal == 0) continue;
-    std::lock_guard lock(mu_);
-    is_asked_ = true;
-    asked_.notify_one();
-  }
-}
-
-int SignalLoop::Next(absl::Duration wait) const {
-  int signal = 0;
-  if (wait == absl::InfiniteDuration()) {
-    sigwait(&signals_, &signal);
-    return signal;
-  }
-  const timespec limit = absl::ToTimespec(wait);
-  signal = sigtimedwait(&signals_, nullptr, &limit);
-  return std::max(signal, 0);
-}
-
-void SignalLoop::ReloadWhenAsked() {
-  std::unique_lock lock(mu_);
-  while (true) {
-    asked_.wait(lock, [this] { return is_asked_ || stopping_; });
-    if (stopping_) return;
-    is_asked_ = false;
-    lock.unlock();
-    service_->Reloading();
-    (void)reloader_->Reload("");  // it has told what happened
-    service_->Ready(StatusLine());
-    lock.lock();
-  }
-}
-
-void SignalLoop::Pulse() {
-  service_->Status(StatusLine());  // takes the manager's lock: also a sign of life
-  if (service_->watchdog() == absl::InfiniteDuration()) return;
-  if (!own_address_.empty()) {
-    const absl::Status alive = AskOneself(own_address_, service_->watchdog() / kPartsOfWatchdog);
-    if (!alive.ok()) {
-      spdlog::error("the daemon does not answer at {}: {}; the service manager will restart it",
-                    own_address_, alive.ToString());
-      return;
-    }
-  }
-  service_->KeepAlive();
-}
-
-std::string SignalLoop::StatusLine() const {
-  const DaemonCounts counts = manager_->Counts();
-  const std::string fault = manager_->Statistics().fault;
-  const std::shared_ptr<const FabricView> view = manager_->fabric();
-  if (view == nullptr) {
-    return counts.last_sweep_error.empty()
-               ? "reading the fabric for the first time"
-               : absl::StrCat("no fabric is known yet: ", counts.last_sweep_error);
-  }
-  const Fabric& fabric = *view->snapshot->fabric;
-  return absl::StrCat("fabric version ", fabric.version(), ": ", fabric.switch_count(),
-                      " switches, ", fabric.endpoint_count(), " ports; ", counts.active_jobs,
-                      " jobs, ", counts.granted_trees, " trees",
-                      counts.last_sweep_error.empty()
-                          ? ""
-                          : absl::StrCat("; sweeps fail: ", counts.last_sweep_error),
-                      fault.empty() ? "" : absl::StrCat("; writes fail: ", fault));
+int RunSignalLoop(const sigset_t& signals, const std::string& own_address, Manager* manager,
+                  Reloader* reloader, const ServiceManager* service) {
+  return SignalLoop{signals, own_address, manager, reloader, service}.Run();
 }
 
 }  // namespace coppice

@@ -1,5 +1,3 @@
-// What the main thread does once everything runs, and the configuration that SIGHUP reads again.
-//
 // What the daemon's main thread does once everything runs: waits for signals, has SIGHUP reload on
 // a thread of its own, and tells the service manager how it is.
 //
@@ -9,19 +7,50 @@
 #ifndef COPPICE_DAEMON_SERVICE_SIGNAL_LOOP_H_
 #define COPPICE_DAEMON_SERVICE_SIGNAL_LOOP_H_
 
-#include <condition_variable>
 #include <csignal>
 #include <functional>
 #include <mutex>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "daemon/config/config.h"
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/server.h"
-#include "daemon/service/systemd.h"
 
 namespace coppice {
+
+// The daemon under systemd. Without a service manager all of it does nothing.
+//
+// sd_notify(3) over NOTIFY_SOCKET, which stays in the environment: the daemon starts no children
+// that could speak for it. Thread-safe.
+class ServiceManager final {
+ public:
+  // Reads the environment.
+  ServiceManager();
+
+  bool is_there() const { return is_there_; }
+  // How often it must hear KeepAlive; infinite: it does not wait for it (WatchdogSec= unset).
+  absl::Duration watchdog() const { return watchdog_; }
+
+  // The sockets stand; also ends Reloading.
+  void Ready(const std::string& status) const;
+  void Reloading() const;
+  void Stopping() const;
+  // For `systemctl status`. Of several lines one is made: whoever gives a node its description must
+  // not speak to the service manager.
+  void Status(const std::string& status) const;
+  void KeepAlive() const;
+
+ private:
+  void Send(const std::string& state) const;
+
+  bool is_there_ = false;
+  absl::Duration watchdog_ = absl::InfiniteDuration();
+};
+
+// Whether stderr is connected to the journal (systemd.exec(5), JOURNAL_STREAM).
+bool StderrIsJournal();
 
 // The configuration in force, and how a file that was edited takes its place while the daemon runs:
 // read and checked as a whole first, then every key that may change is put in force, all of them or
@@ -62,44 +91,11 @@ class Reloader final {
   RpcServer* server_ = nullptr;
 };
 
-class SignalLoop final {
- public:
-  // `signals` are blocked in every thread: SIGHUP, and those that stop. `own_address`: where the
-  // daemon can ask itself whether it answers; empty: nowhere. All outlive this.
-  SignalLoop(const sigset_t& signals, std::string own_address, Manager* manager, Reloader* reloader,
-             const ServiceManager* service)
-      : signals_(signals),
-        own_address_(std::move(own_address)),
-        manager_(manager),
-        reloader_(reloader),
-        service_(service) {}
-
-  // Tells that the daemon is ready; returns the signal that is to stop it, after a reload under way
-  // has ended. Once.
-  int Run();
-
- private:
-  // Until a signal to stop; returns it.
-  int Listen();
-  // The next signal; 0 after `wait` without one.
-  int Next(absl::Duration wait) const;
-  void ReloadWhenAsked();
-  // The status line and, if the daemon answers, the watchdog's sign of life.
-  void Pulse();
-  std::string StatusLine() const;
-
-  const sigset_t signals_;
-  const std::string own_address_;
-  Manager* const manager_;
-  Reloader* const reloader_;
-  const ServiceManager* const service_;
-
-  std::mutex mu_;
-  std::condition_variable asked_;
-  // Guarded by mu_.
-  bool is_asked_ = false;  // SIGHUP came, and no reload has begun since
-  bool stopping_ = false;
-};
+// Tells that the daemon is ready; returns the signal that is to stop it, after a reload under way
+// has ended. `signals` are blocked in every thread: SIGHUP, and those that stop. `own_address`:
+// where the daemon can ask itself whether it answers; empty: nowhere.
+int RunSignalLoop(const sigset_t& signals, const std::string& own_address, Manager* manager,
+                  Reloader* reloader, const ServiceManager* service);
 
 }  // namespace coppice
 

@@ -1,5 +1,7 @@
 #include "proto/text/exit_status.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "proto/text/plain_text.h"
 #include "proto/text/text_table.h"
@@ -7,29 +9,24 @@
 namespace coppice {
 
 int ExitStatusOf(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-      return kDone;
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kOutOfRange:
-      return kWrongUsage;
-    case absl::StatusCode::kNotFound:
-      return kNotFound;
-    case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kUnauthenticated:
-      return kNotAllowed;
-    case absl::StatusCode::kCancelled:
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-      return kUnreachable;
-    case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kAlreadyExists:
-    case absl::StatusCode::kAborted:
-      return kRefused;
-    default:
-      return kFailed;
+  using Code = absl::StatusCode;
+  static constexpr std::pair<Code, int> kStatuses[] = {{Code::kOk, kDone},
+                                                       {Code::kInvalidArgument, kWrongUsage},
+                                                       {Code::kOutOfRange, kWrongUsage},
+                                                       {Code::kNotFound, kNotFound},
+                                                       {Code::kPermissionDenied, kNotAllowed},
+                                                       {Code::kUnauthenticated, kNotAllowed},
+                                                       {Code::kCancelled, kUnreachable},
+                                                       {Code::kUnavailable, kUnreachable},
+                                                       {Code::kDeadlineExceeded, kUnreachable},
+                                                       {Code::kResourceExhausted, kRefused},
+                                                       {Code::kFailedPrecondition, kRefused},
+                                                       {Code::kAlreadyExists, kRefused},
+                                                       {Code::kAborted, kRefused}};
+  for (const auto& [code, exit] : kStatuses) {
+    if (code == status.code()) return exit;
   }
+  return kFailed;
 }
 
 std::string ExitStatusHelp() {

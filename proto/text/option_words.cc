@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 
 #include "absl/strings/ascii.h"
@@ -72,6 +73,10 @@ std::optional<std::pair<std::string, double>> ParseParameter(absl::string_view t
 }
 
 std::optional<MappingWeights> ParseObjective(absl::string_view text) {
+  static constexpr std::pair<absl::string_view, double MappingWeights::*> kWeights[] = {
+      {"congestion", &MappingWeights::congestion},
+      {"dilation", &MappingWeights::dilation},
+      {"qap", &MappingWeights::qap}};
   MappingWeights weights;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     std::pair<std::string, double> one(part, 1);
@@ -80,15 +85,10 @@ std::optional<MappingWeights> ParseObjective(absl::string_view text) {
       if (!weighed) return std::nullopt;
       one = *weighed;
     }
-    if (one.first == "congestion") {
-      weights.congestion = one.second;
-    } else if (one.first == "dilation") {
-      weights.dilation = one.second;
-    } else if (one.first == "qap") {
-      weights.qap = one.second;
-    } else {
-      return std::nullopt;
-    }
+    const auto found = std::find_if(std::begin(kWeights), std::end(kWeights),
+                                    [&](const auto& known) { return known.first == one.first; });
+    if (found == std::end(kWeights)) return std::nullopt;
+    weights.*found->second = one.second;
   }
   return weights;
 }

@@ -1,6 +1,7 @@
 #include "daemon/rpc/calls/access_table.h"
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 
 namespace coppice {
 namespace {
@@ -81,6 +82,12 @@ constexpr MethodAccess kTable[] = {
 }  // namespace
 
 absl::Span<const MethodAccess> AccessTable() { return kTable; }
+
+std::string ShortName(absl::string_view method) {
+  const size_t slash = method.rfind('/');
+  const absl::string_view service = method.substr(0, slash);
+  return absl::StrCat(service.substr(service.rfind('.') + 1), ".", method.substr(slash + 1));
+}
 
 const MethodAccess* FindAccess(absl::string_view method) {
   static const auto* const by_method = [] {

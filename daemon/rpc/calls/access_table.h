@@ -14,6 +14,7 @@
 #define COPPICE_DAEMON_RPC_CALLS_ACCESS_TABLE_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -29,6 +30,9 @@ struct MethodAccess {
 };
 
 absl::Span<const MethodAccess> AccessTable();
+
+// "Jobs.EndJob" of "/coppice.v1.Jobs/EndJob".
+std::string ShortName(absl::string_view method);
 
 // Null: the table has no such method; nobody may call it.
 const MethodAccess* FindAccess(absl::string_view method);

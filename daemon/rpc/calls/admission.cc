@@ -1,7 +1,6 @@
 #include "daemon/rpc/calls/admission.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -22,47 +21,36 @@ std::string Caller::Key() const {
 // What one caller has.
 struct AdmittedCaller {
   Caller who;
-  Admission::Agent* agent = nullptr;  // that calls for it
-  Admission::Counts counts;
-  Admission::Allowance allowance;
-  Admission::Memory requests, answers;
+  Admission::Account* agent = nullptr;  // that calls for it
+  Admission::Account account;
+  Admission::Taken taken[2];  // [Memory]
   std::deque<std::shared_ptr<AdmittedCall>> waiting, waiting_streams;
   bool is_listed = false;  // in turns_
   bool is_in_use() const {
+    const Admission::Counts& counts = account.counts;
     return counts.calls + counts.streams + counts.readings > 0 || !waiting.empty() ||
            is_listed;  // streams: also waiting
   }
 };
 
+const Admission::Bounded Admission::kCalls = {&Counts::calls, &CallerBounds::calls,
+                                              &AdmissionBounds::calls, "calls"};
+const Admission::Bounded Admission::kStreams = {&Counts::streams, &CallerBounds::streams,
+                                                &AdmissionBounds::streams, "streams open"};
+const Admission::Bounded Admission::kWaiting = {&Counts::waiting, &CallerBounds::waiting,
+                                                &AdmissionBounds::waiting, "calls waiting"};
+
 struct Admission::MemoryKind {
-  AdmittedCall::Held AdmittedCall::*of_call;
-  Memory AdmittedCaller::*of_caller;
-  Memory Admission::*of_all;
-  AdmittedCall* (Admission::*large)[2];
   int64_t CallerBounds::*most;
   int64_t AdmissionBounds::*all_most;
   absl::string_view what, have, what_to_do;
 };
 
-const Admission::MemoryKind Admission::kRequests = {&AdmittedCall::request_,
-                                                    &AdmittedCaller::requests,
-                                                    &Admission::requests_,
-                                                    &Admission::large_request_,
-                                                    &CallerBounds::request_memory,
-                                                    &AdmissionBounds::request_memory,
-                                                    "request",
-                                                    "have requests under way",
-                                                    "call again when some have ended"};
-
-const Admission::MemoryKind Admission::kAnswers = {&AdmittedCall::answer_,
-                                                   &AdmittedCaller::answers,
-                                                   &Admission::answers_,
-                                                   &Admission::large_answer_,
-                                                   &CallerBounds::answer_memory,
-                                                   &AdmissionBounds::answer_memory,
-                                                   "answer",
-                                                   "have answers that are not read yet",
-                                                   "call again when they have been read"};
+const Admission::MemoryKind Admission::kMemory[2] = {
+    {&CallerBounds::request_memory, &AdmissionBounds::request_memory, "request",
+     "have requests under way", "call again when some have ended"},
+    {&CallerBounds::answer_memory, &AdmissionBounds::answer_memory, "answer",
+     "have answers that are not read yet", "call again when they have been read"}};
 
 Admission::Admission(const AdmissionBounds& bounds, const Clock* clock)
     : clock_(clock), bounds_(bounds) {}
@@ -83,89 +71,105 @@ AdmittedCaller& Admission::Find(const Caller& who) {
   if (place != nullptr) return *place;
   place = std::make_unique<AdmittedCaller>();
   place->who = who;
-  const absl::Duration now = clock_->Monotonic();
-  place->allowance = {BoundsOf(*place).calls_per_second * kBurstSeconds, now};
-  if (!who.is_by_agent) return *place;
-  std::unique_ptr<Agent>& agent = agents_[who.by];
-  if (agent == nullptr) {
-    agent = std::make_unique<Agent>();
-    agent->allowance = {kCallersOfAgent * bounds_.caller.calls_per_second * kBurstSeconds, now};
+  std::unique_ptr<Account>* agent = who.is_by_agent ? &agents_[who.by] : nullptr;
+  const bool is_new_agent = agent != nullptr && *agent == nullptr;
+  if (is_new_agent) *agent = std::make_unique<Account>();
+  if (agent != nullptr) {
+    place->agent = agent->get();
+    ++place->agent->callers;
   }
-  ++agent->callers;
-  place->agent = agent.get();
+  ForAccounts(*place, [&](Account& account, double rate) {
+    if (&account == place->agent && !is_new_agent) return;
+    account.left = rate * kBurstSeconds;
+    account.filled = clock_->Monotonic();
+  });
   return *place;
 }
 
-void Admission::Count(AdmittedCaller& caller, uint32_t Counts::*what, int by) {
-  Count(caller.counts, what, by);
-  Count(all_, what, by);
-  if (caller.agent != nullptr) Count(caller.agent->counts, what, by);
+template <class Use>
+void Admission::ForAccounts(AdmittedCaller& caller, Use use) {
+  use(caller.account, BoundsOf(caller).calls_per_second);
+  if (caller.agent == nullptr) return;
+  use(*caller.agent, kCallersOfAgent * bounds_.caller.calls_per_second);
 }
 
-Admission::Whose Admission::Bound(const AdmittedCaller& caller, uint32_t Counts::*what,
-                                  uint32_t CallerBounds::*own,
-                                  uint32_t AdmissionBounds::*all) const {
-  const uint32_t most = BoundsOf(caller).*own;
-  const uint32_t has = caller.counts.*what;
+void Admission::Count(AdmittedCaller& caller, uint32_t Counts::*what, int by) {
+  all_.*what += static_cast<uint32_t>(by);
+  ForAccounts(caller,
+              [&](Account& account, double) { account.counts.*what += static_cast<uint32_t>(by); });
+}
+
+Admission::Whose Admission::Bound(const AdmittedCaller& caller, const Bounded& kind) const {
+  const uint32_t most = BoundsOf(caller).*kind.own;
+  const uint32_t has = caller.account.counts.*kind.what;
   if (has >= most) return Whose::kCallers;
   if (caller.agent != nullptr &&
-      caller.agent->counts.*what >= kCallersOfAgent * (bounds_.caller.*own)) {
+      caller.agent->counts.*kind.what >= kCallersOfAgent * (bounds_.caller.*kind.own)) {
     return Whose::kAgents;
   }
-  const bool is_free = caller.who.is_administrator ||
-                       int64_t{has} < ShareOf(most, bounds_.*all, int64_t{all_.*what} - has);
+  const bool is_free =
+      caller.who.is_administrator ||
+      int64_t{has} < ShareOf(most, bounds_.*kind.all, int64_t{all_.*kind.what} - has);
   return is_free ? Whose::kNobodys : Whose::kAll;
 }
 
-absl::Status Admission::Refused(AdmittedCaller& caller, Whose whose, uint32_t Counts::*what,
-                                absl::string_view words) {
+absl::Status Admission::Refused(AdmittedCaller& caller, absl::string_view why) {
   ++refused_;
   Charge(caller);
-  const std::string& by = caller.who.by;
-  const auto [who, has] =
-      whose == Whose::kCallers
-          ? std::pair(absl::StrCat(caller.who.name, " has"), caller.counts.*what)
-      : whose == Whose::kAgents ? std::pair(absl::StrCat("those for whom ", by, " calls have"),
-                                            caller.agent->counts.*what)
-                                : std::pair(std::string("all callers together have"), all_.*what);
-  return absl::ResourceExhaustedError(absl::StrCat(
-      who, " ", has, " ", words, " already, and may have no more; let some end, and call again"));
+  return absl::ResourceExhaustedError(why);
 }
 
-bool Admission::Refill(Allowance& allowance, double rate) {
+absl::Status Admission::Refused(AdmittedCaller& caller, Whose whose, const Bounded& kind) {
+  std::string who = "all callers together have";
+  const Counts* counts = &all_;
+  if (whose == Whose::kCallers) {
+    who = absl::StrCat(caller.who.name, " has");
+    counts = &caller.account.counts;
+  } else if (whose == Whose::kAgents) {
+    who = absl::StrCat("those for whom ", caller.who.by, " calls have");
+    counts = &caller.agent->counts;
+  }
+  return Refused(caller,
+                 absl::StrCat(who, " ", counts->*kind.what, " ", kind.words,
+                              " already, and may have no more; let some end, and call again"));
+}
+
+absl::Status Admission::LeftUnread(const AdmittedCaller& caller) const {
+  const int64_t unread = caller.taken[kAnswers].bytes;
+  if (unread <= BoundsOf(caller).answer_memory) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(caller.who.name, " has not read answers of ",
+                                                   Megabytes(unread),
+                                                   "; read them, and call again"));
+}
+
+bool Admission::Refill(Account& account, double rate) {
   const absl::Duration now = clock_->Monotonic();
-  allowance.left = std::min(rate * kBurstSeconds,
-                            allowance.left + rate * absl::ToDoubleSeconds(now - allowance.filled));
-  allowance.filled = now;
-  return allowance.left >= rate * kBurstSeconds;
+  account.left = std::min(rate * kBurstSeconds,
+                          account.left + rate * absl::ToDoubleSeconds(now - account.filled));
+  account.filled = now;
+  return account.left >= rate * kBurstSeconds;
 }
 
 bool Admission::MayCall(AdmittedCaller& caller) {
-  if (caller.allowance.left < 1) Refill(caller.allowance, BoundsOf(caller).calls_per_second);
-  if (caller.allowance.left < 1) return false;
-  if (caller.agent == nullptr) return true;
-  Allowance& of_agent = caller.agent->allowance;
-  if (of_agent.left < 1) Refill(of_agent, kCallersOfAgent * bounds_.caller.calls_per_second);
-  return of_agent.left >= 1;
+  bool may = true;
+  ForAccounts(caller, [&](Account& account, double rate) {
+    if (account.left < 1) Refill(account, rate);
+    may = may && account.left >= 1;
+  });
+  return may;
 }
 
 // Also of calls that are refused: who goes on then waits for longer, but not for ever.
 void Admission::Charge(AdmittedCaller& caller) {
-  const auto charge = [](Allowance& allowance, double rate) {
-    allowance.left = std::max(-rate * kBurstSeconds, allowance.left - 1);
-  };
-  charge(caller.allowance, BoundsOf(caller).calls_per_second);
-  if (caller.agent == nullptr) return;
-  charge(caller.agent->allowance, kCallersOfAgent * bounds_.caller.calls_per_second);
+  ForAccounts(caller, [](Account& account, double rate) {
+    account.left = std::max(-rate * kBurstSeconds, account.left - 1);
+  });
 }
 
 bool Admission::MayStart(AdmittedCaller& caller, bool is_stream) {
-  if (caller.counts.readings >= kReadings) return false;
+  if (caller.account.counts.readings >= kReadings) return false;
   if (caller.agent != nullptr && caller.agent->counts.readings >= kReadingsOfAgent) return false;
-  if (!is_stream && Bound(caller, &Counts::calls, &CallerBounds::calls, &AdmissionBounds::calls) !=
-                        Whose::kNobodys) {
-    return false;
-  }
+  if (!is_stream && Bound(caller, kCalls) != Whose::kNobodys) return false;
   return MayCall(caller);
 }
 
@@ -199,32 +203,24 @@ absl::StatusOr<Admission::Verdict> Admission::Arrive(const std::shared_ptr<Admit
   AdmittedCaller& caller = Find(who);
   const bool is_stream = kind != Kind::kCall;
   if (is_stream) {
-    const Whose whose =
-        Bound(caller, &Counts::streams, &CallerBounds::streams, &AdmissionBounds::streams);
-    if (whose != Whose::kNobodys) return Refused(caller, whose, &Counts::streams, "streams open");
+    const Whose whose = Bound(caller, kStreams);
+    if (whose != Whose::kNobodys) return Refused(caller, whose, kStreams);
   }
   // One answer that nobody reads is enough before the next.
-  if (caller.answers.bytes > BoundsOf(caller).answer_memory) {
-    ++refused_;
-    Charge(caller);
-    return absl::ResourceExhaustedError(absl::StrCat(caller.who.name, " has not read answers of ",
-                                                     Megabytes(caller.answers.bytes),
-                                                     "; read them, and call again"));
+  if (const absl::Status unread = LeftUnread(caller); !unread.ok()) {
+    return Refused(caller, unread.message());
   }
   if (kind == Kind::kDialogue && !MayCall(caller)) {
-    ++refused_;
-    Charge(caller);
-    return absl::ResourceExhaustedError(
-        absl::StrCat(caller.who.name, " opens streams too often; open one, and keep it"));
+    return Refused(
+        caller, absl::StrCat(caller.who.name, " opens streams too often; open one, and keep it"));
   }
   auto& queue = is_stream ? caller.waiting_streams : caller.waiting;
   const bool may_start =
       kind == Kind::kDialogue ||
       (queue.empty() && all_.readings < kAllReadings && MayStart(caller, is_stream));
   if (!may_start && !is_stream) {
-    const Whose whose =
-        Bound(caller, &Counts::waiting, &CallerBounds::waiting, &AdmissionBounds::waiting);
-    if (whose != Whose::kNobodys) return Refused(caller, whose, &Counts::waiting, "calls waiting");
+    const Whose whose = Bound(caller, kWaiting);
+    if (whose != Whose::kNobodys) return Refused(caller, whose, kWaiting);
   }
   call->caller_ = &caller;
   call->is_stream_ = is_stream;
@@ -285,39 +281,40 @@ void Admission::Read(AdmittedCall& call) {
   StartAll(started);
 }
 
-void Admission::GiveBack(AdmittedCall& call, const MemoryKind& kind) {
-  const AdmittedCall::Held held = std::exchange(call.*kind.of_call, {});
-  for (Memory* const memory : {&(call.caller_->*kind.of_caller), &(this->*kind.of_all)}) {
-    memory->bytes -= held.bytes;
-    if (held.is_shared) memory->shared -= held.bytes;
+void Admission::GiveBack(AdmittedCall& call, Memory kind) {
+  const AdmittedCall::Held held = std::exchange(call.held_[kind], {});
+  for (Taken* const taken : {&call.caller_->taken[kind], &taken_[kind]}) {
+    taken->bytes -= held.bytes;
+    if (held.is_shared) taken->shared -= held.bytes;
   }
-  AdmittedCall*& large = (this->*kind.large)[call.caller_->who.is_administrator];
+  AdmittedCall*& large = large_[kind][call.caller_->who.is_administrator];
   if (large == &call) large = nullptr;
 }
 
-absl::Status Admission::Take(AdmittedCall& call, const MemoryKind& kind, int64_t bytes, bool must) {
+absl::Status Admission::Take(AdmittedCall& call, Memory kind, int64_t bytes, bool must) {
   if (bytes <= kSmall) return absl::OkStatus();
   AdmittedCaller& caller = *call.caller_;
-  Memory& own = caller.*kind.of_caller;
-  Memory& all = this->*kind.of_all;
+  const MemoryKind& words = kMemory[kind];
+  Taken& own = caller.taken[kind];
+  Taken& all = taken_[kind];
   const int64_t share =
-      ShareOf(BoundsOf(caller).*kind.most, bounds_.*kind.all_most, all.shared - own.shared);
-  AdmittedCall*& large = (this->*kind.large)[caller.who.is_administrator];
+      ShareOf(BoundsOf(caller).*words.most, bounds_.*words.all_most, all.shared - own.shared);
+  AdmittedCall*& large = large_[kind][caller.who.is_administrator];
   const bool is_shared = own.bytes + bytes <= share;
   if (!is_shared && !must) {
     if (own.bytes > 0 || large != nullptr) {
       ++refused_;
       return absl::ResourceExhaustedError(absl::StrCat(
-          "this ", kind.what, " takes ", Megabytes(bytes), " of memory, and ",
-          own.bytes > 0 ? absl::StrCat("others of ", caller.who.name) : "others", " ", kind.have,
-          ", of ", Megabytes(own.bytes > 0 ? own.bytes : all.bytes), "; ", kind.what_to_do));
+          "this ", words.what, " takes ", Megabytes(bytes), " of memory, and ",
+          own.bytes > 0 ? absl::StrCat("others of ", caller.who.name) : "others", " ", words.have,
+          ", of ", Megabytes(own.bytes > 0 ? own.bytes : all.bytes), "; ", words.what_to_do));
     }
     large = &call;
   }
-  call.*kind.of_call = {bytes, is_shared};
-  for (Memory* const memory : {&own, &all}) {
-    memory->bytes += bytes;
-    if (is_shared) memory->shared += bytes;
+  call.held_[kind] = {bytes, is_shared};
+  for (Taken* const taken : {&own, &all}) {
+    taken->bytes += bytes;
+    if (is_shared) taken->shared += bytes;
   }
   return absl::OkStatus();
 }
@@ -331,12 +328,9 @@ absl::Status Admission::TakeRequest(AdmittedCall& call, int64_t bytes) {
 absl::Status Admission::CanAnswer(AdmittedCall& call) {
   std::lock_guard lock(mutex_);
   if (call.caller_ == nullptr) return absl::OkStatus();
-  const AdmittedCaller& caller = *call.caller_;
-  if (caller.answers.bytes <= BoundsOf(caller).answer_memory) return absl::OkStatus();
-  ++refused_;
-  return absl::ResourceExhaustedError(absl::StrCat(caller.who.name, " has not read answers of ",
-                                                   Megabytes(caller.answers.bytes),
-                                                   "; read them, and call again"));
+  absl::Status unread = LeftUnread(*call.caller_);
+  if (!unread.ok()) ++refused_;
+  return unread;
 }
 
 absl::Status Admission::HoldAnswer(AdmittedCall& call, int64_t bytes, Answer otherwise) {
@@ -344,7 +338,7 @@ absl::Status Admission::HoldAnswer(AdmittedCall& call, int64_t bytes, Answer oth
   if (call.caller_ == nullptr) return absl::OkStatus();
   GiveBack(call, kAnswers);
   absl::Status status = Take(call, kAnswers, bytes, /*must=*/otherwise == Answer::kKept);
-  if (call.answer_.bytes > 0) {
+  if (call.held_[kAnswers].bytes > 0) {
     call.since_ = clock_->Monotonic();
     slow_.insert(&call);
   } else if (call.state_ == AdmittedCall::State::kRunning) {
@@ -387,8 +381,8 @@ absl::Status Admission::TooSlow(const AdmittedCall& call, absl::Duration now) co
                             caller.agent->counts.readings >= kReadingsOfAgent;
   absl::Duration longest = bounds_.longest_reading;
   if (blocks_all || blocks_agent) {
-    longest = std::min(longest,
-                       caller.counts.readings > 1 ? kLongestReadingOfMany : kLongestReadingOfOne);
+    longest = std::min(
+        longest, caller.account.counts.readings > 1 ? kLongestReadingOfMany : kLongestReadingOfOne);
   }
   if (took <= longest) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("the request had not come after ",
@@ -409,28 +403,19 @@ void Admission::Tick() {
         late.emplace_back(std::move(held), std::move(why));
       }
     }
-    for (auto place = callers_.begin(); place != callers_.end();) {
-      AdmittedCaller& caller = *place->second;
-      const bool is_full = Refill(caller.allowance, BoundsOf(caller).calls_per_second);
+    absl::erase_if(callers_, [this](auto& entry) {
+      AdmittedCaller& caller = *entry.second;
+      const bool is_full = Refill(caller.account, BoundsOf(caller).calls_per_second);
       Enlist(caller);
       // Its rate must not begin anew by that.
-      if (caller.is_in_use() || !is_full) {
-        ++place;
-        continue;
-      }
-      if (caller.agent != nullptr) --caller.agent->callers;
-      callers_.erase(place++);
-    }
-    for (auto place = agents_.begin(); place != agents_.end();) {
-      Agent& agent = *place->second;
-      const bool is_full =
-          Refill(agent.allowance, kCallersOfAgent * bounds_.caller.calls_per_second);
-      if (agent.callers > 0 || !is_full) {
-        ++place;
-      } else {
-        agents_.erase(place++);
-      }
-    }
+      const bool is_over = is_full && !caller.is_in_use();
+      if (is_over && caller.agent != nullptr) --caller.agent->callers;
+      return is_over;
+    });
+    absl::erase_if(agents_, [this](auto& entry) {
+      Account& agent = *entry.second;
+      return Refill(agent, kCallersOfAgent * bounds_.caller.calls_per_second) && agent.callers == 0;
+    });
     started = Next();
   }
   StartAll(started);
@@ -439,8 +424,8 @@ void Admission::Tick() {
 
 Admission::Numbers Admission::numbers() const {
   std::lock_guard lock(mutex_);
-  return {callers_.size(), agents_.size(),  all_.calls,     all_.waiting,
-          all_.streams,    requests_.bytes, answers_.bytes, refused_};
+  return {callers_.size(),         agents_.size(),         all_.calls, all_.waiting, all_.streams,
+          taken_[kRequests].bytes, taken_[kAnswers].bytes, refused_};
 }
 
 }  // namespace coppice

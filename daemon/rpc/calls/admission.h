@@ -5,18 +5,15 @@
 //                     +--> waits, unread, behind its caller's own calls; callers take turns
 //                     +--> refused: RESOURCE_EXHAUSTED, as more wait already
 //
-// A caller is who called (bounded_service.cc). Each has its own places for calls, for streams and
-// for requests that are being read, a share of the memory that requests under way may take, and one
-// of what answers may take until they have been read. So a caller that floods waits for itself.
-// Those for whom one node's agent calls have a bound together, as it may say any names; and so have
-// all callers: of that nobody takes more than half of what is left.
+// Each caller has places of its own for calls, for streams and for requests that are being read, a
+// share of the memory that requests under way may take, and one of what answers may take until they
+// have been read. So have those together for whom one node's agent calls, and all callers, of which
+// nobody takes more than half of what is left (README.md, "Bounds per caller").
 //
 //   memory of all  [ a: its share | b: its share | half of the rest for c ... ]
 //   beside it      [ one request, and one answer, that is larger than its caller's share ]
 //
-// Beside it, so that a large one takes nothing from the shares of others. Administrators have one
-// of their own. What a call answers that has changed something is never refused: who has left too
-// much unread is refused before. Knows no gRPC and no services.
+// Knows no gRPC and no services.
 #ifndef COPPICE_DAEMON_RPC_CALLS_ADMISSION_H_
 #define COPPICE_DAEMON_RPC_CALLS_ADMISSION_H_
 
@@ -77,7 +74,7 @@ class AdmittedCall : public std::enable_shared_from_this<AdmittedCall> {
   AdmittedCaller* caller_ = nullptr;
   State state_ = State::kOutside;
   bool is_stream_ = false;
-  Held request_, answer_;
+  Held held_[2];          // [Admission::Memory]
   absl::Duration since_;  // when it began to read, or to be read
 };
 
@@ -149,37 +146,44 @@ class Admission final {
   struct Counts {
     uint32_t calls = 0, waiting = 0, streams = 0, readings = 0;
   };
-  enum class Whose { kNobodys, kCallers, kAgents, kAll };
-  // Calls that may still be made, by a rate.
-  struct Allowance {
-    double left = 0;
-    absl::Duration filled;  // when
+  // What is bounded of a caller, and how much more a call of it may begin.
+  struct Bounded {
+    uint32_t Counts::*what;
+    uint32_t CallerBounds::*own;
+    uint32_t AdmissionBounds::*all;
+    absl::string_view words;
   };
-  // Of requests under way, or of answers that are not read.
-  struct Memory {
+  static const Bounded kCalls, kStreams, kWaiting;
+  enum class Whose { kNobodys, kCallers, kAgents, kAll };
+  // Of a caller, or of all for whom an agent calls.
+  struct Account {
+    Counts counts;
+    double left = 0;        // calls that may still be made, by a rate
+    absl::Duration filled;  // when
+    size_t callers = 0;     // an agent's
+  };
+  // Of requests under way, and of answers that are not read.
+  enum Memory { kRequests, kAnswers };
+  struct Taken {
     int64_t bytes = 0, shared = 0;
   };
-  struct Agent {
-    Counts counts;
-    Allowance allowance;
-    size_t callers = 0;
-  };
   struct MemoryKind;
-  static const MemoryKind kRequests, kAnswers;
+  static const MemoryKind kMemory[2];
 
   const CallerBounds& BoundsOf(const AdmittedCaller& caller) const;
   AdmittedCaller& Find(const Caller& caller);
-  static void Count(Counts& counts, uint32_t Counts::*what, int by) {
-    counts.*what += static_cast<uint32_t>(by);
-  }
+  // Calls `use` with the caller's account and its agent's, if it has one, and with their rates.
+  template <class Use>
+  void ForAccounts(AdmittedCaller& caller, Use use);
   void Count(AdmittedCaller& caller, uint32_t Counts::*what, int by);
   // Whose bound keeps the caller from having one more.
-  Whose Bound(const AdmittedCaller& caller, uint32_t Counts::*what, uint32_t CallerBounds::*own,
-              uint32_t AdmissionBounds::*all) const;
-  absl::Status Refused(AdmittedCaller& caller, Whose whose, uint32_t Counts::*what,
-                       absl::string_view words);
+  Whose Bound(const AdmittedCaller& caller, const Bounded& kind) const;
+  absl::Status Refused(AdmittedCaller& caller, absl::string_view why);
+  absl::Status Refused(AdmittedCaller& caller, Whose whose, const Bounded& kind);
+  // RESOURCE_EXHAUSTED: the caller has left too much unread.
+  absl::Status LeftUnread(const AdmittedCaller& caller) const;
   // Fills up what may still be called, by that rate; whether it is all.
-  bool Refill(Allowance& allowance, double rate);
+  bool Refill(Account& account, double rate);
   // Whether the caller, and the agent, may call once more by their rates.
   bool MayCall(AdmittedCaller& caller);
   void Charge(AdmittedCaller& caller);
@@ -194,50 +198,49 @@ class Admission final {
   static void StartAll(const Calls& calls);
   // Why a call that takes so long to read or to be read is to be given up; OK: it is not.
   absl::Status TooSlow(const AdmittedCall& call, absl::Duration now) const;
-  void GiveBack(AdmittedCall& call, const MemoryKind& kind);
+  void GiveBack(AdmittedCall& call, Memory kind);
   // `must`: beyond all bounds, too.
-  absl::Status Take(AdmittedCall& call, const MemoryKind& kind, int64_t bytes, bool must);
+  absl::Status Take(AdmittedCall& call, Memory kind, int64_t bytes, bool must);
 
   const Clock* const clock_;
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   AdmissionBounds bounds_;
   absl::flat_hash_map<std::string, std::unique_ptr<AdmittedCaller>> callers_;  // by key
-  absl::flat_hash_map<std::string, std::unique_ptr<Agent>> agents_;            // by name
+  absl::flat_hash_map<std::string, std::unique_ptr<Account>> agents_;          // by name
   std::deque<AdmittedCaller*> turns_;        // those that have calls waiting, and places for them
   absl::flat_hash_set<AdmittedCall*> slow_;  // read their requests, or are read
   Counts all_;
-  Memory requests_, answers_;
-  // Those that are larger than their callers' shares: [0] of users, [1] of administrators.
-  AdmittedCall* large_request_[2] = {};
-  AdmittedCall* large_answer_[2] = {};
+  Taken taken_[2];  // [Memory]
+  // [Memory] Those that are larger than their callers' shares: [0] of users, [1] of administrators.
+  AdmittedCall* large_[2][2] = {};
   uint64_t refused_ = 0;
 };
 
-// The call that a handler is about, as far as bounds go. Handlers are not given it: who makes the
-// reactor of a call, or hands its work to a pool, finds it here while the handler runs, on its
-// thread.
-
+// The call that a handler is about, as far as bounds go: who makes the reactor of a call, or hands
+// its work to a pool, finds it here while the handler runs, on its thread. This one has no bounds.
 // Thread-safe.
 class CallUnderWay {
  public:
   virtual ~CallUnderWay() = default;
 
-  // Who called; tells callers apart, for turns.
-  virtual const std::string& caller() const = 0;
+  // Who called; tells callers apart, for turns. Empty: nobody.
+  virtual const std::string& caller() const {
+    static const std::string nobody;
+    return nobody;
+  }
   // Before its work begins, which may change something. RESOURCE_EXHAUSTED: its caller has left too
   // much unread; end the call with that.
-  virtual absl::Status CanAnswer() = 0;
+  virtual absl::Status CanAnswer() { return absl::OkStatus(); }
   // Before its answer is handed to gRPC, which holds it until the client has read it. A unary
   // call's answer is emptied if there is no room for it. RESOURCE_EXHAUSTED: end the call with
   // that; never of a method that changes something.
-  virtual absl::Status HoldAnswer() = 0;
+  virtual absl::Status HoldAnswer() { return absl::OkStatus(); }
   // The same of a message of a stream, as large on the wire; 0: it has been read.
-  virtual absl::Status HoldMessage(size_t bytes) = 0;
+  virtual absl::Status HoldMessage(size_t) { return absl::OkStatus(); }
 
-  // Of the handler that runs on this thread; null: none that is bounded.
   static std::shared_ptr<CallUnderWay> OfThisThread() {
-    return of_this_thread_ == nullptr ? nullptr : *of_this_thread_;
+    return of_this_thread_ == nullptr ? std::make_shared<CallUnderWay>() : *of_this_thread_;
   }
 
   // While it lives, `call` is the one of this thread.

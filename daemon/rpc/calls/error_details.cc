@@ -16,42 +16,41 @@ namespace {
 
 constexpr int kRetrySeconds = 1;
 
-void AddRetryInfo(absl::Status& status) {
-  google::rpc::RetryInfo retry;
-  retry.mutable_retry_delay()->set_seconds(kRetrySeconds);
-  SetDetail(status, retry);
+template <class Message>
+void AddUnlessThere(absl::Status& status, const Message& message) {
+  if (!GetDetail<Message>(status).has_value()) SetDetail(status, message);
 }
 
-// Lines "GUID LIMIT USED DESCRIPTION".
-void AddQuotaFailure(absl::Status& status) {
-  const auto payload = status.GetPayload(kFullSwitchesPayload);
+// Of each line of the payload `tell` makes a violation: of its parts, which blanks end, but for the
+// last, of which there are so many at most.
+template <class Tell>
+void AddQuotaFailure(absl::Status& status, absl::string_view key, int most_parts, Tell tell) {
+  const auto payload = status.GetPayload(key);
   if (!payload) return;
   google::rpc::QuotaFailure quota;
   const std::string lines(*payload);
   for (absl::string_view line : absl::StrSplit(lines, '\n', absl::SkipEmpty())) {
-    const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(' ', 3));
-    if (parts.size() < 3) continue;
-    google::rpc::QuotaFailure::Violation& violation = *quota.add_violations();
+    std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(' ', most_parts - 1));
+    parts.resize(static_cast<size_t>(most_parts));
+    tell(parts, *quota.add_violations());
+  }
+  AddUnlessThere(status, quota);
+}
+
+void AddQuotaFailures(absl::Status& status) {
+  using Violation = google::rpc::QuotaFailure::Violation;
+  using Parts = std::vector<std::string>;
+  // GUID LIMIT USED DESCRIPTION
+  AddQuotaFailure(status, kFullSwitchesPayload, 4, [](const Parts& parts, Violation& violation) {
     violation.set_subject(absl::StrCat("switch:", parts[0]));
-    violation.set_description(absl::StrCat(parts.size() > 3 ? parts[3] : parts[0], ": ", parts[2],
+    violation.set_description(absl::StrCat(parts[3].empty() ? parts[0] : parts[3], ": ", parts[2],
                                            " of ", parts[1], " entries are taken"));
-  }
-  SetDetail(status, quota);
-}
-
-// Lines "SUBJECT DESCRIPTION".
-void AddHolders(absl::Status& status) {
-  const auto payload = status.GetPayload(kHoldersPayload);
-  if (!payload) return;
-  google::rpc::QuotaFailure quota;
-  const std::string lines(*payload);
-  for (absl::string_view line : absl::StrSplit(lines, '\n', absl::SkipEmpty())) {
-    const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(' ', 1));
-    google::rpc::QuotaFailure::Violation& violation = *quota.add_violations();
-    violation.set_subject(std::string(parts[0]));
-    if (parts.size() > 1) violation.set_description(std::string(parts[1]));
-  }
-  SetDetail(status, quota);
+  });
+  // SUBJECT DESCRIPTION
+  AddQuotaFailure(status, kHoldersPayload, 2, [](const Parts& parts, Violation& violation) {
+    violation.set_subject(parts[0]);
+    violation.set_description(parts[1]);
+  });
 }
 
 void AddPreconditionFailure(absl::Status& status, absl::string_view object) {
@@ -60,7 +59,7 @@ void AddPreconditionFailure(absl::Status& status, absl::string_view object) {
   violation.set_type("STATE");
   violation.set_subject(std::string(object));
   violation.set_description(std::string(status.message()));
-  SetDetail(status, failure);
+  AddUnlessThere(status, failure);
 }
 
 void AddErrorInfo(absl::Status& status, absl::string_view object) {
@@ -68,32 +67,33 @@ void AddErrorInfo(absl::Status& status, absl::string_view object) {
   info.set_reason("FABRIC_MOVED");
   info.set_domain("coppice");
   (*info.mutable_metadata())["object"] = std::string(object);
-  SetDetail(status, info);
-}
-
-template <class Message>
-bool Has(const absl::Status& status) {
-  return GetDetail<Message>(status).has_value();
+  AddUnlessThere(status, info);
 }
 
 }  // namespace
+
+absl::Status WithRetry(absl::Status status) {
+  google::rpc::RetryInfo retry;
+  retry.mutable_retry_delay()->set_seconds(kRetrySeconds);
+  if (!status.ok()) AddUnlessThere(status, retry);
+  return status;
+}
 
 grpc::Status ToWire(absl::Status status, absl::string_view object) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return grpc::Status::OK;
     case absl::StatusCode::kUnavailable:
-      if (!Has<google::rpc::RetryInfo>(status)) AddRetryInfo(status);
+      status = WithRetry(std::move(status));
       break;
     case absl::StatusCode::kResourceExhausted:
-      if (!Has<google::rpc::QuotaFailure>(status)) AddQuotaFailure(status);
-      if (!Has<google::rpc::QuotaFailure>(status)) AddHolders(status);
+      AddQuotaFailures(status);
       break;
     case absl::StatusCode::kFailedPrecondition:
-      if (!Has<google::rpc::PreconditionFailure>(status)) AddPreconditionFailure(status, object);
+      AddPreconditionFailure(status, object);
       break;
     case absl::StatusCode::kAborted:
-      if (!Has<google::rpc::ErrorInfo>(status)) AddErrorInfo(status, object);
+      AddErrorInfo(status, object);
       break;
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kUnknown:
@@ -104,16 +104,6 @@ grpc::Status ToWire(absl::Status status, absl::string_view object) {
       break;
   }
   return ToGrpcStatus(status);
-}
-
-absl::Status NoFabricYet() {
-  return absl::UnavailableError(
-      "fabric: none is known yet, the first sweep has not succeeded; call again, or see the "
-      "daemon's log for why the sweep fails");
-}
-
-absl::Status ShuttingDown(absl::string_view how_to_go_on) {
-  return absl::UnavailableError(absl::StrCat("daemon: it is shutting down; ", how_to_go_on));
 }
 
 }  // namespace coppice

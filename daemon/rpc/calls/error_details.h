@@ -5,8 +5,6 @@
 
 #include <grpcpp/support/status.h>
 
-#include <string>
-
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
@@ -21,11 +19,8 @@ namespace coppice {
 // logged here, where they are handled.
 grpc::Status ToWire(absl::Status status, absl::string_view object);
 
-// The status of every method that needs a fabric before the first sweep has succeeded.
-absl::Status NoFabricYet();
-
-// UNAVAILABLE: what streams end with when the daemon stops. `how_to_go_on` is for their callers.
-absl::Status ShuttingDown(absl::string_view how_to_go_on = "connect again and go on");
+// With RetryInfo, one second. OK stays so.
+absl::Status WithRetry(absl::Status status);
 
 }  // namespace coppice
 

@@ -21,15 +21,21 @@ uint64_t MethodNumbers::calls() const {
   return std::accumulate(by_code.begin(), by_code.end(), uint64_t{0});
 }
 
-absl::Duration MethodNumbers::Quantile(double share) const {
-  const uint64_t count = std::accumulate(latency.begin(), latency.end(), uint64_t{0});
-  const double wanted = std::ceil(share * static_cast<double>(count));
-  uint64_t within = 0;
-  for (size_t bucket = 0; count > 0 && bucket < kLatencyBuckets; ++bucket) {
-    within += latency[bucket];
-    if (static_cast<double>(within) >= wanted && within > 0) return LatencyBound(bucket);
+std::optional<size_t> BucketOfShare(absl::Span<const uint64_t> counts, double share) {
+  const uint64_t all = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+  if (all == 0) return std::nullopt;
+  const double wanted = std::max(1.0, std::ceil(share * static_cast<double>(all)));
+  size_t bucket = 0;
+  for (uint64_t within = counts[0]; static_cast<double>(within) < wanted;
+       within += counts[bucket]) {
+    ++bucket;
   }
-  return absl::ZeroDuration();
+  return bucket;
+}
+
+absl::Duration MethodNumbers::Quantile(double share) const {
+  const std::optional<size_t> bucket = BucketOfShare(latency, share);
+  return bucket ? LatencyBound(*bucket) : absl::ZeroDuration();
 }
 
 MethodNumbers MethodStatistics::Method::Numbers() const {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 
 namespace coppice {
 
@@ -25,6 +27,9 @@ inline constexpr size_t kStatusCodes = 17;
 inline constexpr size_t kLatencyBuckets = 28;
 absl::Duration LatencyBound(size_t bucket);  // infinite for the last
 size_t LatencyBucket(int64_t nanoseconds);
+
+// The bucket of a histogram that this share of what it counts is within; none: it counts nothing.
+std::optional<size_t> BucketOfShare(absl::Span<const uint64_t> counts, double share);
 
 // One method's numbers as of some instant; a call that ends meanwhile may be in some of them only.
 struct MethodNumbers {
@@ -59,7 +64,6 @@ class MethodStatistics final {
     void Closed(absl::StatusCode code) { Count(code); }
 
     MethodNumbers Numbers() const;
-    const std::string& name() const { return name_; }
 
    private:
     using Counter = std::atomic<uint64_t>;

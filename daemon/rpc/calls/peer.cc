@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
@@ -15,14 +16,12 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "daemon/rpc/calls/access_table.h"
-#include "daemon/rpc/listen/peer_names.h"
+#include "daemon/rpc/listen/unix_users.h"
 #include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
 
-constexpr char kDescriptorPrefix[] = "fd:";
 constexpr size_t kMaxShown = 100;  // characters of a name that is none
 constexpr size_t kLongestHost = 255;
 // A node's users are each asked for once a minute, by a thread of gRPC; more than these are not a
@@ -42,11 +41,11 @@ constexpr absl::string_view kNotedWhenDone[] = {
     "Fabric.Sweep", "Mapping.PutOrder",
 };
 
-// "Jobs.EndJob" of "/coppice.v1.Jobs/EndJob".
-std::string ShortName(absl::string_view method) {
-  const size_t slash = method.rfind('/');
-  const absl::string_view service = method.substr(0, slash);
-  return absl::StrCat(service.substr(service.rfind('.') + 1), ".", method.substr(slash + 1));
+// Of "fd:7", as gRPC calls a connection that was given to it as a descriptor; -1: it has none.
+std::optional<int> DescriptorOf(absl::string_view connection) {
+  int descriptor = -1;
+  if (!absl::ConsumePrefix(&connection, "fd:")) return std::nullopt;
+  return absl::SimpleAtoi(connection, &descriptor) ? descriptor : -1;
 }
 
 // As deeds name it: what the call is about, else what is another's ("job 7").
@@ -70,10 +69,8 @@ std::optional<std::string> HostIn(absl::string_view name, absl::string_view patt
     return std::nullopt;
   }
   // It becomes part of an owner's name.
-  const bool is_word = !name.empty() && name.size() <= kLongestHost &&
-                       std::all_of(name.begin(), name.end(), [](char c) {
-                         return absl::ascii_isgraph(static_cast<unsigned char>(c));
-                       });
+  const bool is_word =
+      !name.empty() && name.size() <= kLongestHost && absl::c_all_of(name, absl::ascii_isgraph);
   return is_word ? std::optional<std::string>(name) : std::nullopt;
 }
 
@@ -88,12 +85,13 @@ Peer AgentOf(std::string user, std::string host) {
 
 }  // namespace
 
-Peers::Peers(PeerOptions options)
-    : anonymous_may_change_(options.anonymous_may_change),
-      are_own_(options.are_own),
-      agents_(std::move(options.agents)),
-      users_(std::move(options.admin_group)),
-      tls_administrators_(std::move(options.tls_administrators)) {}
+Peers::Peers(const AccessOptions& options, bool are_own, DeedLog* deeds)
+    : anonymous_may_change_(options.insecure_tcp && !options.tls.has_any()),
+      are_own_(are_own),
+      agents_(options.agents),
+      deeds_(deeds),
+      users_(options.admin_group),
+      tls_administrators_(options.tls_administrators) {}
 
 void Peers::SetAdministrators(std::string group, std::vector<std::string> tls_names) {
   users_.SetAdminGroup(std::move(group));
@@ -108,23 +106,18 @@ void Peers::NoteConnection(int fd, uid_t uid) {
   uids_[number] = uid;
 }
 
-Peer Peers::Identify(const grpc::CallbackServerContext& context) {
-  const std::string connection = context.peer();
-  Peer caller = Caller(context, connection);
+Peer Peers::Identify(const grpc::CallbackServerContext& context, bool whoever_for) {
+  const std::string connection = context.peer();  // which gRPC makes anew each time
+  const std::optional<int> descriptor = DescriptorOf(connection);
+  Peer caller = Caller(context, descriptor);
   std::string name = caller.user;
-  const bool is_by_agent = caller.is_agent;
-  Peer peer = InTheNameOf(std::move(caller), context);
-  peer.is_by_agent = is_by_agent && peer.user != name;
+  const bool is_agent = caller.is_agent;
+  Peer peer = whoever_for ? std::move(caller) : InTheNameOf(std::move(caller), context);
+  peer.is_by_agent = is_agent && peer.user != name;
   peer.caller = std::move(name);
-  peer.origin = OriginOf(connection);
-  return peer;
-}
-
-Peer Peers::Connected(const grpc::CallbackServerContext& context) {
-  const std::string connection = context.peer();
-  Peer peer = Caller(context, connection);
-  peer.caller = peer.user;
-  peer.origin = OriginOf(connection);
+  peer.descriptor = descriptor;
+  const uid_t uid = descriptor ? UidOf(*descriptor) : kNobodyYet;
+  peer.origin = uid != kNobodyYet ? absl::StrCat("uid:", uid) : descriptor ? "unix" : connection;
   return peer;
 }
 
@@ -185,45 +178,30 @@ Peer Peers::UserOfNode(const Peer& agent, UnixUser user) const {
   return {std::move(user.name), true, false};
 }
 
-Peer Peers::Caller(const grpc::CallbackServerContext& context, const std::string& connection) {
+Peer Peers::Caller(const grpc::CallbackServerContext& context, std::optional<int> descriptor) {
   if (are_own_) return {users_.Find(geteuid()).name, true, true};
-  absl::string_view number = connection;
-  return absl::ConsumePrefix(&number, kDescriptorPrefix) ? FromDescriptor(number)
-                                                         : FromTransport(context);
+  return descriptor ? FromDescriptor(UidOf(*descriptor)) : FromTransport(context);
 }
 
-uid_t Peers::UidOf(absl::string_view number) {
-  size_t fd = 0;
-  if (!absl::SimpleAtoi(number, &fd)) return kNobodyYet;
+uid_t Peers::UidOf(int descriptor) {
+  const auto fd = static_cast<size_t>(descriptor);
   absl::ReaderMutexLock lock(&mutex_);
   return fd < uids_.size() ? uids_[fd] : kNobodyYet;
 }
 
-std::string Peers::OriginOf(const std::string& connection) {
-  absl::string_view number = connection;
-  if (!absl::ConsumePrefix(&number, kDescriptorPrefix)) return connection;
-  const uid_t uid = UidOf(number);
-  return uid == kNobodyYet ? "unix" : absl::StrCat("uid:", uid);
-}
-
 void Peers::NoteDone(const Peer& peer, absl::string_view object) const {
-  const bool is_told = std::find(std::begin(kNotedWhenDone), std::end(kNotedWhenDone),
-                                 peer.method) != std::end(kNotedWhenDone);
-  if (deeds_ != nullptr && is_told) deeds_->Note(ActorOf(peer), object, absl::StatusCode::kOk);
+  if (!absl::c_linear_search(kNotedWhenDone, peer.method)) return;
+  deeds_->Note(ActorOf(peer), object, absl::StatusCode::kOk);
 }
 
 void Peers::NoteDenied(const Peer& peer, absl::string_view object) const {
-  if (deeds_ == nullptr) return;
   deeds_->Note(ActorOf(peer), object, absl::StatusCode::kPermissionDenied);
 }
 
-Peer Peers::FromDescriptor(absl::string_view number) {
-  const uid_t uid = UidOf(number);
+Peer Peers::FromDescriptor(uid_t uid) {
   if (uid == kNobodyYet) return {kAnonymous, false, false};
   UnixUser user = users_.Find(uid);
-  const std::vector<std::string>& agents = agents_.users;
-  if (!user.is_administrator &&
-      std::find(agents.begin(), agents.end(), user.name) != agents.end()) {
+  if (!user.is_administrator && absl::c_linear_search(agents_.users, user.name)) {
     return AgentOf(std::move(user.name), agents_.own_host);
   }
   return {std::move(user.name), true, user.is_administrator};
@@ -260,15 +238,14 @@ Peer Peers::FromTransport(const grpc::CallbackServerContext& context) const {
 
 bool Peers::IsTlsAdministrator(const std::string& name) const {
   absl::ReaderMutexLock lock(&mutex_);
-  return std::find(tls_administrators_.begin(), tls_administrators_.end(), name) !=
-         tls_administrators_.end();
+  return absl::c_linear_search(tls_administrators_, name);
 }
 
 absl::StatusOr<Peer> Peers::Authorise(const grpc::CallbackServerContext& context,
                                       absl::string_view method, absl::string_view object) {
   const MethodAccess* const access = FindAccess(method);
   const bool of_agents = access != nullptr && access->least == Role::kAgent;
-  Peer peer = of_agents ? Connected(context) : Identify(context);
+  Peer peer = Identify(context, of_agents);
   peer.method = ShortName(method);
   peer.object = std::string(object);
   absl::Status status = Judge(access, method, peer);

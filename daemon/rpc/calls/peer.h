@@ -2,10 +2,8 @@
 // access_table.h is asked.
 //
 //   connection           owner of what it registers   is
-//   Unix socket          user name, else the uid      a user; root, the daemon's user and members
-//   of
-//                                                     the admin group: administrators;
-//                                                     agents.users: the agent of this machine
+//   Unix socket          user name, else the uid      a user; an administrator: root, the daemon's
+//                                                     user, the admin group; this machine's agent
 //   TLS, certificate     "tls:" + common name         a user; an administrator if listed; a node's
 //                                                     agent if a name of it says so (agents)
 //   TLS, none            -                            a reader
@@ -22,19 +20,19 @@
 // an administrator who names nobody, may only read: what they meant to do for one user must not be
 // done as another.
 //
-// gRPC hands a connection to calls as text only: "fd:N" for a descriptor that was given to it. The
-// user of each N is noted here before gRPC gets it. N cannot come to mean another connection while
-// a call of this one lives: each call holds a reference to its transport, and the transport closes
-// N when the last reference goes (chttp2_transport.cc, ~grpc_chttp2_transport and
-// grpc_chttp2_stream::Reffer; tests/unit/rpc/owners_test.cc holds gRPC to it).
+// gRPC hands a connection to calls as text only: "fd:N" for a descriptor that was given to it,
+// whose user is noted here before. N cannot come to mean another connection while a call of this
+// one lives: each call holds a reference to its transport, which closes N with the last one
+// (chttp2_transport.cc, ~grpc_chttp2_transport and grpc_chttp2_stream::Reffer;
+// tests/unit/rpc/owners_test.cc holds gRPC to it).
 #ifndef COPPICE_DAEMON_RPC_CALLS_PEER_H_
 #define COPPICE_DAEMON_RPC_CALLS_PEER_H_
 
 #include <grpcpp/server_context.h>
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -44,6 +42,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "daemon/base/caller_bounds.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/rpc/calls/access_table.h"
@@ -66,18 +65,7 @@ struct Peer {
   bool is_anonymous = false;  // may change, and cannot be told from others who may
   std::string method = {};    // that it was authorised for: "Jobs.EndJob"
   std::string object = {};    // what the call is about: "job:7"; empty: several, which it names
-};
-
-// Who is a node's agent, and not an administrator.
-struct AgentRules {
-  // Names in certificates, the common one or an alternative one, with "{host}" where the host's
-  // stands: "agent-{host}".
-  std::vector<std::string> certificates = {};
-  // Users at the Unix socket: agents of the machine that the daemon runs on.
-  std::vector<std::string> users = {};
-  std::string own_host = {};  // that machine's name
-  // The roots of nodes and the administrators among their users are what they are at the socket.
-  bool trust_root = false;
+  std::optional<int> descriptor = {};  // of the connection, if that is a Unix socket's
 };
 
 // The peer, as whoever does what it asks for must know it.
@@ -86,24 +74,19 @@ inline Actor ActorOf(const Peer& peer) {
           peer.origin, peer.method,           peer.is_scheduled};
 }
 
-struct PeerOptions {
-  std::string admin_group = "coppice-admin";         // need not exist
-  std::vector<std::string> tls_administrators = {};  // common names
-  bool anonymous_may_change = false;                 // callers over TCP without a certificate
-  AgentRules agents = {};
-  bool are_own = false;  // all callers are this process
-};
-
 // Thread-safe.
 class Peers final {
  public:
-  explicit Peers(PeerOptions options);
+  // `are_own`: all callers are this process. `deeds`, where they are noted, outlives it.
+  Peers(const AccessOptions& options, bool are_own, DeedLog* deeds);
 
   // Descriptor `fd` is about to be given to gRPC; `uid` is at the other end.
   void NoteConnection(int fd, uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For whom the call is. Cheap, unless the user was not seen for a minute (UnixUsers).
-  Peer Identify(const grpc::CallbackServerContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For whom the call is; with `whoever_for`, who connected. Cheap, unless the user was not seen
+  // for a minute (UnixUsers).
+  Peer Identify(const grpc::CallbackServerContext& context, bool whoever_for = false)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For whom the call of `method` ("/coppice.v1.Jobs/EndJob") is; of an agents' method who
   // connected, whomever it is for. `object`: what it is about, as deeds name it. PERMISSION_DENIED,
@@ -119,8 +102,6 @@ class Peers final {
   // Notes that it was denied by somebody else.
   void NoteDenied(const Peer& peer, absl::string_view object) const;
 
-  // Where deeds are noted; before the first call.
-  void SetDeedLog(DeedLog* deeds) { deeds_ = deeds; }
   // Notes that a call which it was authorised for went well, if that changes something and no
   // change to the store brings its deed. Cheap for others.
   void NoteDone(const Peer& peer, absl::string_view object) const;
@@ -131,10 +112,8 @@ class Peers final {
  private:
   static constexpr uid_t kNobodyYet = static_cast<uid_t>(-1);
 
-  // Who connected, whomever the call is for.
-  Peer Connected(const grpc::CallbackServerContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same without the origin. `connection`: context.peer(), which gRPC makes anew each time.
-  Peer Caller(const grpc::CallbackServerContext& context, const std::string& connection)
+  // Who connected, without the origin.
+  Peer Caller(const grpc::CallbackServerContext& context, std::optional<int> descriptor)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The user that the metadata of a call by `caller` names; `caller` if it names none, or so many
   // that we would ask the system for each.
@@ -142,9 +121,8 @@ class Peers final {
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool MayAskFor(const Peer& agent) ABSL_LOCKS_EXCLUDED(mutex_);
   Peer UserOfNode(const Peer& agent, UnixUser user) const;
-  Peer FromDescriptor(absl::string_view number);
-  std::string OriginOf(const std::string& connection) ABSL_LOCKS_EXCLUDED(mutex_);
-  uid_t UidOf(absl::string_view number) ABSL_LOCKS_EXCLUDED(mutex_);
+  Peer FromDescriptor(uid_t uid);
+  uid_t UidOf(int descriptor) ABSL_LOCKS_EXCLUDED(mutex_);
   Peer FromTransport(const grpc::CallbackServerContext& context) const;
   // Whether the peer may call the method at all; `access` null: the table has none.
   absl::Status Judge(const MethodAccess* access, absl::string_view method, const Peer& peer) const
@@ -154,7 +132,7 @@ class Peers final {
 
   const bool anonymous_may_change_, are_own_;
   const AgentRules agents_;
-  DeedLog* deeds_ = nullptr;
+  DeedLog* const deeds_;
   UnixUsers users_;
   mutable absl::Mutex mutex_;
   std::vector<std::string> tls_administrators_ ABSL_GUARDED_BY(mutex_);

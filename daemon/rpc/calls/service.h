@@ -16,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,8 +35,13 @@
 #include "daemon/rpc/calls/method_statistics.h"
 #include "daemon/rpc/calls/peer.h"
 #include "daemon/rpc/calls/worker_pool.h"
+#include "daemon/rpc/server.h"
 
 namespace coppice {
+
+namespace v1 {
+class Job;
+}
 
 // Calls of one caller that may wait for a worker: each holds its request, which may be large.
 inline constexpr size_t kMaxWaitingCalls = 256;
@@ -48,12 +54,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
   UnaryCall(MethodStatistics::Method* method, Peers* peers,
             const grpc::CallbackServerContext* context, std::string object)
-      : method_(method),
-        peers_(peers),
-        context_(context),
-        object_(std::move(object)),
-        bounds_(CallUnderWay::OfThisThread()),
-        begun_(Clock::now()) {}
+      : method_(method), peers_(peers), context_(context), object_(std::move(object)) {}
 
   // As Peers::Authorise.
   absl::Status Authorise(absl::string_view path) {
@@ -64,8 +65,6 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   const Peer& peer() const { return *peer_; }
   // The same of any method.
   std::string user() const { return peer_ ? peer_->user : peers_->Identify(*context_).user; }
-  // What it is about, as errors and deeds name it: "job:7".
-  const std::string& object() const { return object_; }
   // The client has gone.
   bool is_cancelled() const { return is_cancelled_.load(std::memory_order_relaxed); }
 
@@ -74,7 +73,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   void End(absl::Status result) {
     grpc::Status status = ToWire(std::move(result), object_);
     if (status.ok() && peer_) peers_->NoteDone(*peer_, object_);
-    if (status.ok() && bounds_ != nullptr) status = ToWire(bounds_->HoldAnswer(), "answer");
+    if (status.ok()) status = ToWire(bounds_->HoldAnswer(), "answer");
     const auto took = std::chrono::nanoseconds(Clock::now() - begun_);
     method_->Ended(static_cast<absl::StatusCode>(status.error_code()), took.count());
     Finish(status);
@@ -83,13 +82,12 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   // then, or has left too much unread, does not run. UNAVAILABLE at once: `most` others of the
   // caller wait already.
   void RunOn(WorkerPool* workers, WorkerPool::Task task, size_t most = kMaxWaitingCalls) {
-    const absl::StatusOr<WorkerPool::Ticket> queued = workers->SubmitUnlessFull(
-        [this, task = std::move(task)]() mutable {
-          const absl::Status needless = WhyNot();
-          if (needless.ok()) return task();
-          End(needless);
-        },
-        most, caller());
+    auto run = [this, task = std::move(task)]() mutable {
+      const absl::Status needless = WhyNot();
+      if (needless.ok()) return task();
+      End(needless);
+    };
+    const auto queued = workers->SubmitUnlessFull(std::move(run), most, bounds_->caller());
     if (!queued.ok()) End(queued.status());
   }
   // Runs `task`, which builds an answer of so many ranks and ends the call with it: at once, or on
@@ -98,7 +96,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   template <class Task>
   void AnswerRanks(WorkerPool* workers, size_t ranks, Task task) {
     if (ranks <= kMaxRanksInline) return task();
-    workers->Submit(std::move(task), caller());
+    workers->Submit(std::move(task), bounds_->caller());
   }
 
   void OnCancel() override { is_cancelled_.store(true, std::memory_order_relaxed); }
@@ -108,23 +106,38 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   using Clock = std::chrono::steady_clock;
   // Why its work is not to be begun; OK: it is.
   absl::Status WhyNot() const {
-    if (is_cancelled()) return absl::CancelledError("the client went away");
-    return bounds_ == nullptr ? absl::OkStatus() : bounds_->CanAnswer();
+    return is_cancelled() ? absl::CancelledError("the client went away") : bounds_->CanAnswer();
   }
-  // For turns; empty: nobody's.
-  std::string caller() const { return bounds_ == nullptr ? "" : bounds_->caller(); }
 
   MethodStatistics::Method* const method_;
   Peers* const peers_;
   const grpc::CallbackServerContext* const context_;
-  const std::string object_;
-  const std::shared_ptr<CallUnderWay> bounds_;  // null: the service is not bounded
-  const Clock::time_point begun_;
+  const std::string object_;  // what it is about, as errors and deeds name it: "job:7"
+  const std::shared_ptr<CallUnderWay> bounds_ = CallUnderWay::OfThisThread();
+  const Clock::time_point begun_ = Clock::now();
   std::optional<Peer> peer_;
   std::atomic<bool> is_cancelled_{false};
 };
 
-// Thread-safe once it is made. What it is given outlives it and every call.
+// Workers of services. Batches, searches and placements, which take seconds, have some of their
+// own, so that no single tree queues behind them, and take what processor time others leave.
+struct WorkerPools {
+  explicit WorkerPools(const RpcServerOptions& options);
+
+  WorkerPool calls, batches, searches, patterns, placements;
+};
+
+// What services are made of. All of it outlives them and every call.
+struct ServiceParts {
+  ServedParts served;
+  const RpcServerOptions* options = nullptr;
+  Peers* peers = nullptr;
+  MethodStatistics* statistics = nullptr;
+  WorkerPools* pools = nullptr;
+  std::function<DaemonNumbers()> numbers = nullptr;
+};
+
+// Thread-safe once it is made.
 class Service {
  public:
   struct Traits {
@@ -141,74 +154,81 @@ class Service {
     google::protobuf::Message* (*answer_of)(void* holder) = nullptr;
   };
 
-  const std::string& name() const { return name_; }  // "coppice.v1.Trees"
-  const std::vector<Method>& methods() const { return methods_; }
-
- protected:
-  Service(std::string name, Peers* peers, MethodStatistics* statistics)
-      : peers_(peers), name_(std::move(name)), statistics_(statistics) {}
-  ~Service() = default;
+  virtual ~Service() = default;
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
+  const std::string& name() const { return name_; }  // "coppice.v1.Trees"
+  const std::vector<Method>& methods() const { return methods_; }
+
+  // Ends every open stream that would last for long with UNAVAILABLE, and from now on new ones at
+  // once: a shutdown need not wait for them.
+  virtual void CloseStreams() {}
+
+ protected:
+  Service(std::string name, const ServiceParts& parts)
+      : manager_(parts.served.manager),
+        peers_(parts.peers),
+        workers_(&parts.pools->calls),
+        name_(std::move(name)),
+        statistics_(parts.statistics) {}
+
+  // Counts the streams of a method.
+  MethodStatistics::Method* CountStreams(absl::string_view method) {
+    return statistics_->AddStream(ShortName(PathOf(method)));
+  }
+
   // A unary method. `object`: what a call is about, or a function of the request that tells it.
-  // `handle` gives the status that the call ends with, or ends it itself.
+  // `handle` is given the call if it wants to, request and response, and gives the status that the
+  // call ends with, or, if it gives nothing, ends it itself.
   template <class Self, class Request, class Response, class Object>
   auto& Unary(const char* method, absl::Status (Self::*handle)(const Request&, Response&),
               Object object, Traits traits = {}) {
-    return Add<Request, Response>(method, object, traits,
-                                  [self = static_cast<Self*>(this), handle](
-                                      UnaryCall* call, const Request& request, Response& response) {
-                                    call->End((self->*handle)(request, response));
-                                  });
+    return Add<Request, Response>(method, object, traits, [=, this](UnaryCall* call, auto&... m) {
+      call->End((static_cast<Self*>(this)->*handle)(m...));
+    });
   }
-  template <class Self, class Request, class Response, class Object>
-  auto& Unary(const char* method,
-              absl::Status (Self::*handle)(const UnaryCall&, const Request&, Response&),
+  template <class Self, class Result, class Call, class Request, class Response, class Object>
+  auto& Unary(const char* method, Result (Self::*handle)(Call, const Request&, Response&),
               Object object, Traits traits = {}) {
-    return Add<Request, Response>(method, object, traits,
-                                  [self = static_cast<Self*>(this), handle](
-                                      UnaryCall* call, const Request& request, Response& response) {
-                                    call->End((self->*handle)(*call, request, response));
-                                  });
-  }
-  template <class Self, class Request, class Response, class Object>
-  auto& Unary(const char* method, void (Self::*handle)(UnaryCall*, const Request&, Response&),
-              Object object, Traits traits = {}) {
-    return Add<Request, Response>(method, object, traits,
-                                  [self = static_cast<Self*>(this), handle](
-                                      UnaryCall* call, const Request& request, Response& response) {
-                                    (self->*handle)(call, request, response);
-                                  });
+    return Add<Request, Response>(method, object, traits, [=, this](UnaryCall* call, auto&... m) {
+      if constexpr (std::is_void_v<Result>) {
+        (static_cast<Self*>(this)->*handle)(call, m...);
+      } else {
+        call->End((static_cast<Self*>(this)->*handle)(*call, m...));
+      }
+    });
   }
 
-  // A method that answers with a stream, and one that is a dialogue. `open` authorises, too.
-  template <class Self, class Request, class Update>
+  // A method that answers with a stream, and one that is a dialogue. `open` is given who calls, or
+  // why he may not, which its stream is to end with.
+  template <class Self, class Request, class Update, class Object>
   void Stream(const char* method,
-              grpc::ServerWriteReactor<Update>* (Self::*open)(const grpc::CallbackServerContext&,
+              grpc::ServerWriteReactor<Update>* (Self::*open)(const absl::StatusOr<Peer>&,
                                                               const Request&),
-              Traits traits = {}) {
+              Object object, Traits traits = {}) {
+    const auto handle = [=, this, path = PathOf(method)](grpc::CallbackServerContext* context,
+                                                         const Request* request) {
+      const auto peer = peers_->Authorise(*context, path, ObjectOf(object, *request));
+      return (static_cast<Self*>(this)->*open)(peer, *request);
+    };
     using Handler = grpc::internal::CallbackServerStreamingHandler<Request, Update>;
-    methods_.push_back({method, traits,
-                        std::make_unique<Handler>(
-                            [self = static_cast<Self*>(this), open](
-                                grpc::CallbackServerContext* context, const Request* request) {
-                              return (self->*open)(*context, *request);
-                            })});
+    methods_.push_back({method, traits, std::make_unique<Handler>(handle)});
   }
   template <class Self, class In, class Out>
-  void Dialogue(const char* method, grpc::ServerBidiReactor<In, Out>* (Self::*open)(
-                                        const grpc::CallbackServerContext&)) {
+  void Dialogue(const char* method,
+                grpc::ServerBidiReactor<In, Out>* (Self::*open)(const absl::StatusOr<Peer>&),
+                const std::string& object) {
+    const auto handle = [=, this, path = PathOf(method)](grpc::CallbackServerContext* context) {
+      return (static_cast<Self*>(this)->*open)(peers_->Authorise(*context, path, object));
+    };
     using Handler = grpc::internal::CallbackBidiHandler<In, Out>;
-    methods_.push_back({method,
-                        {},
-                        std::make_unique<Handler>([self = static_cast<Self*>(this),
-                                                   open](grpc::CallbackServerContext* context) {
-                          return (self->*open)(*context);
-                        })});
+    methods_.push_back({method, {}, std::make_unique<Handler>(handle)});
   }
 
+  Manager* const manager_;
   Peers* const peers_;
+  WorkerPool* const workers_;  // for calls that take long
 
  private:
   template <class Object, class Request>
@@ -219,15 +239,17 @@ class Service {
       return object;
     }
   }
+  std::string PathOf(absl::string_view method) const {
+    return absl::StrCat("/", name_, "/", method);
+  }
 
   template <class Request, class Response, class Object, class Handle>
   grpc::internal::CallbackUnaryHandler<Request, Response>& Add(const char* method, Object object,
                                                                Traits traits, Handle handle) {
-    const std::string path = absl::StrCat("/", name_, "/", method);
+    const std::string path = PathOf(method);
     const MethodAccess* const access = FindAccess(path);
     const bool is_open = access != nullptr && access->least == Role::kReader;
-    auto* const counted = statistics_->AddUnary(
-        absl::StrCat(absl::string_view(name_).substr(name_.rfind('.') + 1), ".", method));
+    auto* const counted = statistics_->AddUnary(ShortName(path));
     auto handler = std::make_unique<grpc::internal::CallbackUnaryHandler<Request, Response>>(
         [=, this](grpc::CallbackServerContext* context, const Request* request,
                   Response* response) {
@@ -255,6 +277,27 @@ class Service {
   MethodStatistics* const statistics_;
   std::vector<Method> methods_;
 };
+
+// The services, each in the file of its name.
+class HealthService : public Service {
+ public:
+  using Service::Service;
+  // NOT_SERVING at first, and for good from CloseStreams on.
+  virtual void SetServing() = 0;
+};
+std::unique_ptr<Service> MakeJobsService(const ServiceParts& parts);
+std::unique_ptr<Service> MakeTreesService(const ServiceParts& parts);
+std::unique_ptr<Service> MakeFabricService(const ServiceParts& parts);
+std::unique_ptr<Service> MakeMappingService(const ServiceParts& parts);
+std::unique_ptr<Service> MakePlacementsService(const ServiceParts& parts);
+std::unique_ptr<Service> MakeAgentsService(const ServiceParts& parts);
+std::unique_ptr<Service> MakeAdminService(const ServiceParts& parts);
+std::unique_ptr<HealthService> MakeHealthService(const ServiceParts& parts);
+std::unique_ptr<Service> MakeReflectionService(const ServiceParts& parts);
+
+// Ends a call that registered a job, or started one, with it, and with its endpoints.
+void AnswerJob(UnaryCall* call, absl::StatusOr<JobView> job, Manager* manager, WorkerPool* workers,
+               v1::Job& response);
 
 }  // namespace coppice
 

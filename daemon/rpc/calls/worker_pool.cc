@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "daemon/base/caller_bounds.h"
 #include "daemon/base/status_macros.h"
 

@@ -3,30 +3,16 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
-#include "daemon/fabric/group_tree.h"
 #include "daemon/manager/inventory.h"
 #include "daemon/rpc/conversion/identifiers.h"
-#include "daemon/rpc/conversion/jobs_conversion.h"
 #include "daemon/rpc/conversion/trees_conversion.h"
-#include "daemon/tree/closed_form.h"
 
 namespace coppice {
 namespace {
-
-constexpr absl::string_view kSwitchPrefix = "switch:";
-
-void ToProto(const Fabric& fabric, VertexIndex v, PortNum port, v1::LinkEnd& end) {
-  end.set_guid(ToString(NodeGuid(fabric, v)));
-  end.set_name(NodeName(fabric, v));
-  end.set_port(port.value());
-  end.set_is_switch(fabric.IsSwitch(v));
-}
 
 void ToProto(const DownLink::End& from, v1::LinkEnd& end) {
   end.set_guid(ToString(from.node));
@@ -38,6 +24,28 @@ void ToProto(const DownLink::End& from, v1::LinkEnd& end) {
 std::string Words(const UnansweredNode& node) {
   return absl::StrCat(node.what, " of the node at path ", node.path, " (port ",
                       node.neighbour_port.value(), " of ", ToString(node.neighbour), ")");
+}
+
+HistoryResolution FinestBackTo(absl::Time start, absl::Time now) {
+  for (const HistoryResolution resolution :
+       {HistoryResolution::kReading, HistoryResolution::kMinute}) {
+    if (start >= now - LimitOf(resolution).length) return resolution;
+  }
+  return HistoryResolution::kHour;
+}
+
+double PerSecond(uint64_t bytes, absl::Duration length) {
+  return length > absl::ZeroDuration() ? static_cast<double>(bytes) / absl::ToDoubleSeconds(length)
+                                       : 0;
+}
+
+template <class Request>
+EventFilter WhatOf(const Request& request) {
+  EventFilter filter;
+  filter.kind_prefix = request.kind_prefix();
+  filter.object = request.object();
+  filter.min_severity = request.min_severity();
+  return filter;
 }
 
 }  // namespace
@@ -78,133 +86,6 @@ void ToProto(const FabricView& view, const DaemonCounts& counts, v1::FabricSumma
   }
 }
 
-void ToProto(const Fabric& fabric, const SwitchEntries& entries, const std::vector<TreeId>& trees,
-             v1::Switch& message) {
-  const SwitchInfo& info = fabric.switch_info(entries.index);
-  message.set_guid(ToString(info.guid));
-  message.set_description(info.description);
-  message.set_lid(info.lid.value());
-  message.set_port_count(info.port_count);
-  const auto endpoints = fabric.endpoint_channels(entries.index).size();
-  message.set_connected_ports(
-      static_cast<uint32_t>(endpoints + fabric.switch_channels(entries.index).size()));
-  message.set_endpoint_count(static_cast<uint32_t>(endpoints));
-  const uint32_t used = entries.entries_reserved + entries.entries_taken;
-  message.set_entries_total(entries.entries_total);
-  message.set_entries_reserved(entries.entries_reserved);
-  message.set_entries_taken(entries.entries_taken);
-  message.set_entries_free(entries.entries_total > used ? entries.entries_total - used : 0);
-  message.set_degree_limit(entries.degree_limit);
-  for (const TreeId id : trees) message.add_tree_ids(absl::StrCat(id.value()));
-}
-
-void ToProto(const Snapshot& snapshot, LinkIndex link, v1::Link& message) {
-  const LinkInfo& info = snapshot.fabric->link(link);
-  ToProto(*snapshot.fabric, info.a, info.a_port, *message.mutable_a());
-  ToProto(*snapshot.fabric, info.b, info.b_port, *message.mutable_b());
-  message.set_rate(ToString(info.rate));
-  message.set_capacity_gbps(info.capacity_gbps);
-}
-
-void ToProto(const Fabric& fabric, EndpointIndex endpoint, v1::Node& message) {
-  const EndpointInfo& info = fabric.endpoint(endpoint);
-  const AdapterInfo& adapter = fabric.adapter(info.adapter);
-  message.set_host(std::string(fabric.host_name(adapter.host)));
-  message.set_endpoint(EndpointName(fabric, endpoint));
-  message.set_adapter_guid(ToString(adapter.guid));
-  message.set_port(info.port.value());
-  message.set_port_guid(ToString(info.port_guid));
-  message.set_lid(info.lid.value());
-  message.set_description(adapter.description);
-  const std::optional<SwitchIndex> attached = fabric.attached_switch(endpoint);
-  if (!attached) return;
-  message.set_switch_guid(ToString(fabric.switch_info(*attached).guid));
-  message.set_switch_port(
-      fabric.channel_from_port(Fabric::Reverse(fabric.uplink(endpoint))).value());
-}
-
-void ToProto(const Snapshot& snapshot, const std::vector<ChannelIndex>& path, v1::Route& message) {
-  const Fabric& fabric = *snapshot.fabric;
-  message.set_kind(ToProto(snapshot.routes->kind()));
-  for (const ChannelIndex channel : path) {
-    const VertexIndex from = fabric.channel_from(channel);
-    const VertexIndex to = fabric.channel_to(channel);
-    v1::Hop& hop = *message.add_hops();
-    hop.set_name(NodeName(fabric, from));
-    hop.set_guid(ToString(NodeGuid(fabric, from)));
-    hop.set_out_port(fabric.channel_from_port(channel).value());
-    hop.set_to_name(NodeName(fabric, to));
-    hop.set_to_guid(ToString(NodeGuid(fabric, to)));
-    hop.set_in_port(fabric.channel_from_port(Fabric::Reverse(channel)).value());
-    hop.set_capacity_gbps(fabric.capacity_gbps(channel));
-    hop.set_utilisation(snapshot.utilisation(channel));
-  }
-}
-
-void ToProto(const GroupTree& tree, const Snapshot& snapshot, v1::ExportTopologyResponse& message) {
-  message.set_text(WriteSlurmTopology(tree, snapshot.hierarchy->shape));
-  message.set_fabric_version(snapshot.fabric->version());
-  message.set_host_count(tree.host_count);
-  message.set_switch_count(static_cast<uint32_t>(tree.nodes.size()));
-  message.set_root_count(static_cast<uint32_t>(tree.roots.size()));
-  for (const std::string& host : tree.left_out) message.add_left_out(host);
-}
-
-absl::StatusOr<VertexIndex> ResolveRouteEnd(const Fabric& fabric, absl::string_view name) {
-  if (!absl::StartsWith(name, kSwitchPrefix)) {
-    ASSIGN_OR_RETURN(const EndpointIndex endpoint, ResolveEndpoint(fabric, name));
-    return fabric.Vertex(endpoint);
-  }
-  ASSIGN_OR_RETURN(const Guid guid, ParseGuid(name.substr(kSwitchPrefix.size())));
-  const std::optional<SwitchIndex> found = fabric.FindSwitch(guid);
-  if (!found) {
-    return absl::NotFoundError(absl::StrCat("switch ", ToString(guid),
-                                            " is not in the fabric: list the switches for those "
-                                            "that are"));
-  }
-  return fabric.Vertex(*found);
-}
-
-namespace {
-
-absl::StatusOr<absl::Time> TimeOf(const google::protobuf::Timestamp& time,
-                                  absl::string_view field) {
-  // The range that google.protobuf.Timestamp states: years 1 to 9999.
-  constexpr int64_t kFirst = -62'135'596'800, kLast = 253'402'300'799;
-  const bool is_good = time.seconds() >= kFirst && time.seconds() <= kLast && time.nanos() >= 0 &&
-                       time.nanos() < 1'000'000'000;
-  if (!is_good) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(field, ": ", time.seconds(), " s ", time.nanos(), " ns is no time"));
-  }
-  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
-}
-
-HistoryResolution FinestBackTo(absl::Time start, absl::Time now) {
-  for (const HistoryResolution resolution :
-       {HistoryResolution::kReading, HistoryResolution::kMinute}) {
-    if (start >= now - LimitOf(resolution).length) return resolution;
-  }
-  return HistoryResolution::kHour;
-}
-
-std::string NameOf(const Fabric& fabric, VertexIndex v) {
-  if (fabric.IsSwitch(v)) {
-    const SwitchInfo& info = fabric.switch_info(fabric.AsSwitch(v));
-    return info.description.empty() ? ToString(info.guid) : info.description;
-  }
-  const EndpointIndex endpoint = fabric.AsEndpoint(v);
-  const absl::string_view host = fabric.host_name(fabric.host(endpoint));
-  return host.empty() ? ToString(fabric.adapter(endpoint).guid) : std::string(host);
-}
-
-double PerSecond(uint64_t bytes, absl::Duration length) {
-  return length > absl::ZeroDuration() ? static_cast<double>(bytes) / absl::ToDoubleSeconds(length)
-                                       : 0;
-}
-
-}  // namespace
-
 void ToProto(const LinkMeasure& measure, v1::Link& message) {
   if (measure.ab.read != absl::InfinitePast()) {
     message.set_utilisation_ab(measure.ab.average);
@@ -224,7 +105,7 @@ void ToProto(const Fabric& fabric, const PortCounterRecord& record, v1::PortCoun
   message.set_port(record.port);
   if (const auto found = fabric.FindSwitch(record.node)) {
     const ChannelIndex c = fabric.channel_at(*found, PortNum(record.port));
-    if (c != kNoChannel) message.set_peer(NameOf(fabric, fabric.channel_to(c)));
+    if (c != kNoChannel) message.set_peer(NodeName(fabric, fabric.channel_to(c)));
   }
   *message.mutable_read_time() = ToTimestamp(record.read);
   for (const PortCounterField& field : kPortCounterFields) {
@@ -261,10 +142,10 @@ absl::StatusOr<HistoryQuery> FromProto(const v1::GetPortHistoryRequest& request,
   query.port = static_cast<uint8_t>(request.port());
   query.end = now;
   if (request.has_start_time()) {
-    ASSIGN_OR_RETURN(query.start, TimeOf(request.start_time(), "start_time"));
+    ASSIGN_OR_RETURN(query.start, FromProto(request.start_time(), "start_time"));
   }
   if (request.has_end_time()) {
-    ASSIGN_OR_RETURN(query.end, TimeOf(request.end_time(), "end_time"));
+    ASSIGN_OR_RETURN(query.end, FromProto(request.end_time(), "end_time"));
   }
   if (query.end < query.start) {
     return absl::InvalidArgumentError("end_time is before start_time: give them in order");
@@ -279,124 +160,23 @@ absl::StatusOr<HistoryQuery> FromProto(const v1::GetPortHistoryRequest& request,
   return query;
 }
 
-absl::Status TimesFromProto(const v1::ListEventsRequest& request, EventFilter& filter) {
-  if (request.has_start_time()) {
-    ASSIGN_OR_RETURN(filter.start, TimeOf(request.start_time(), "start_time"));
-  }
-  if (request.has_end_time()) {
-    ASSIGN_OR_RETURN(filter.end, TimeOf(request.end_time(), "end_time"));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<EventFilter> FromProto(const v1::ListEventsRequest& request) {
-  EventFilter filter;
+  EventFilter filter = WhatOf(request);
   ASSIGN_OR_RETURN(const size_t size, PageSize(request.page_size()));
   ASSIGN_OR_RETURN(filter.after_id, ParseIdToken(request.page_token()));
-  filter.kind_prefix = request.kind_prefix();
-  filter.object = request.object();
-  filter.min_severity = request.min_severity();
   filter.limit = static_cast<uint32_t>(size + 1);
-  RETURN_IF_ERROR(TimesFromProto(request, filter));
+  if (request.has_start_time()) {
+    ASSIGN_OR_RETURN(filter.start, FromProto(request.start_time(), "start_time"));
+  }
+  if (request.has_end_time()) {
+    ASSIGN_OR_RETURN(filter.end, FromProto(request.end_time(), "end_time"));
+  }
   if (filter.start > filter.end) {
     return absl::InvalidArgumentError("end_time: it is before start_time");
   }
   return filter;
 }
 
-EventFilter FromProto(const v1::WatchEventsRequest& request) {
-  EventFilter filter;
-  filter.kind_prefix = request.kind_prefix();
-  filter.object = request.object();
-  filter.min_severity = request.min_severity();
-  return filter;
-}
-
-void ToProto(const EventRecord& record, v1::Event& message) {
-  message.set_id(record.id);
-  *message.mutable_time() = ToTimestamp(record.time);
-  message.set_severity(record.severity);
-  message.set_kind(record.kind);
-  message.set_object(record.object);
-  message.set_message(record.message);
-  message.set_actor(record.actor);
-}
-
-namespace {
-
-void ToProto(const LatencySample& sample, v1::LatencySample& message) {
-  message.set_line(sample.line);
-  message.set_operation(ToProto(sample.operation));
-  message.set_bytes(sample.bytes);
-  message.set_members(sample.members);
-  message.set_type(ToProto(sample.type));
-  message.set_width(sample.width);
-  message.set_us(sample.us);
-}
-
-void ToProto(const FittedConstant& constant, v1::FittedConstant& message) {
-  message.set_name(constant.name);
-  message.set_value(constant.value);
-  message.set_standard_error(constant.standard_error);
-  message.set_state(std::string(ToString(constant.state)));
-}
-
-}  // namespace
-
-CalibrateArgs FromProto(const v1::CalibrateRequest& request) {
-  CalibrateArgs args;
-  args.samples_csv = request.samples_csv();
-  args.origin = request.origin();
-  args.fixed.assign(request.fixed().begin(), request.fixed().end());
-  args.scale = request.relative() ? ResidualScale::kRelative : ResidualScale::kAbsolute;
-  args.name = request.name();
-  args.apply = request.apply();
-  return args;
-}
-
-void ToProto(const CalibrationView& view, v1::CalibrateResponse& response) {
-  const Calibration& fit = view.fit;
-  response.set_profile_toml(ProfileToToml(fit.profile));
-  for (const FittedConstant& constant : fit.constants) {
-    ToProto(constant, *response.add_constants());
-  }
-  response.set_samples(static_cast<uint32_t>(view.samples.size()));
-  response.set_rms_us(fit.rms_us);
-  response.set_worst_us(fit.worst_us);
-  response.set_worst_sample(static_cast<uint32_t>(fit.worst_sample));
-  response.set_r_squared(fit.r_squared);
-  response.mutable_residuals_us()->Add(fit.residuals_us.begin(), fit.residuals_us.end());
-  for (const size_t outlier : fit.outliers) {
-    response.add_outliers(static_cast<uint32_t>(outlier));
-  }
-  for (const std::string& note : fit.notes) response.add_notes(note);
-  response.set_applied(view.applied);
-  for (const LatencySample& sample : view.samples) ToProto(sample, *response.add_measured());
-}
-
-namespace {
-
-void RowToProto(const TypeChoice& choice, v1::TypeTableRow& row) {
-  row.set_operation(ToProto(choice.operation));
-  row.set_min_bytes(choice.min_bytes);
-  row.set_max_bytes(choice.max_bytes);
-  row.set_type(ToProto(choice.type));
-  row.set_width(choice.widths.best);
-  row.set_min_width(choice.widths.min);
-  row.set_max_width(choice.widths.max);
-  row.set_type_i_us(choice.type_i_us);
-  row.set_type_ii_us(choice.type_ii_us);
-}
-
-}  // namespace
-
-absl::Status TypeTableToProto(const CostProfile& profile, uint32_t members,
-                              v1::TypeTable& message) {
-  ASSIGN_OR_RETURN(const std::vector<TypeChoice> table, StaticTypeTable(profile, members));
-  message.set_profile(profile.name);
-  message.set_members(members);
-  for (const TypeChoice& choice : table) RowToProto(choice, *message.add_rows());
-  return absl::OkStatus();
-}
+EventFilter FromProto(const v1::WatchEventsRequest& request) { return WhatOf(request); }
 
 }  // namespace coppice

@@ -1,4 +1,4 @@
-// coppice.v1 messages of the fabric <- the manager's plain structs.
+// coppice.v1 messages of the fabric, of its load and of events <-> the manager's plain structs.
 #ifndef COPPICE_DAEMON_RPC_CONVERSION_FABRIC_CONVERSION_H_
 #define COPPICE_DAEMON_RPC_CONVERSION_FABRIC_CONVERSION_H_
 
@@ -11,35 +11,13 @@
 #include "absl/time/time.h"
 #include "coppice/v1/fabric.pb.h"
 #include "daemon/fabric/fabric.h"
-#include "daemon/fabric/group_tree.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/manager/fabric_view.h"
-#include "daemon/tree/cost_profile.h"
 #include "db/store.h"
 
 namespace coppice {
 
 void ToProto(const FabricView& view, const DaemonCounts& counts, v1::FabricSummary& summary);
-
-// `trees`: who takes entries of the switch.
-void ToProto(const Fabric& fabric, const SwitchEntries& entries, const std::vector<TreeId>& trees,
-             v1::Switch& message);
-
-void ToProto(const Snapshot& snapshot, LinkIndex link, v1::Link& message);
-
-void ToProto(const Fabric& fabric, EndpointIndex endpoint, v1::Node& message);
-
-// `path` as Routes::Append gives it.
-void ToProto(const Snapshot& snapshot, const std::vector<ChannelIndex>& path, v1::Route& message);
-
-// As Slurm's file. `tree` is of the snapshot's fabric.
-void ToProto(const GroupTree& tree, const Snapshot& snapshot, v1::ExportTopologyResponse& message);
-
-// The end of a route as users name it: an endpoint (ResolveEndpoint) or "switch:GUID". NOT_FOUND
-// names it; INVALID_ARGUMENT: empty, or not a GUID.
-absl::StatusOr<VertexIndex> ResolveRouteEnd(const Fabric& fabric, absl::string_view name);
-
-// coppice.v1 messages of counters, history and load <-> the manager's plain structs.
 
 // Into a link that has its ends already.
 void ToProto(const LinkMeasure& measure, v1::Link& message);
@@ -53,32 +31,11 @@ void ToProto(HistoryResolution resolution, const std::vector<HistoryPoint>& poin
 // `now` decides which resolution reaches back far enough. INVALID_ARGUMENT names the field.
 absl::StatusOr<HistoryQuery> FromProto(const v1::GetPortHistoryRequest& request, absl::Time now);
 
-// An event's filter by time; fields that are unset do not filter. INVALID_ARGUMENT: no such time.
-absl::Status TimesFromProto(const v1::ListEventsRequest& request, EventFilter& filter);
-
-// Events between the wire and the store's plain structs.
-
 // One page of the listing, with room for one event more, which tells whether another page follows.
 // INVALID_ARGUMENT: names the field.
 absl::StatusOr<EventFilter> FromProto(const v1::ListEventsRequest& request);
 // What is watched; where it begins is the caller's.
 EventFilter FromProto(const v1::WatchEventsRequest& request);
-
-// Writes over `message`.
-void ToProto(const EventRecord& record, v1::Event& message);
-
-// coppice.v1.Calibrate* <-> the manager's plain structs.
-
-CalibrateArgs FromProto(const v1::CalibrateRequest& request);
-void ToProto(const CalibrationView& view, v1::CalibrateResponse& response);
-
-// StaticTypeTable (daemon/tree/closed_form.h) as coppice.v1.TypeTable. Conversion only: it knows no
-// formula and no size class. Trees are not chosen by this table: a concrete communicator is
-// evaluated exactly (daemon/tree/planner.h).
-
-// One row for each operation and size class, for communicators of `members` ranks. O(rows * NIC
-// degree). INVALID_ARGUMENT: fewer than two members.
-absl::Status TypeTableToProto(const CostProfile& profile, uint32_t members, v1::TypeTable& message);
 
 }  // namespace coppice
 

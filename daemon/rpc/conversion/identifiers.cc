@@ -1,18 +1,18 @@
 #include "daemon/rpc/conversion/identifiers.h"
 
-#include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <system_error>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "daemon/base/status_macros.h"
 
 namespace coppice {
 namespace {
 
+constexpr int64_t kMaxDurationSeconds = 315'576'000'000;  // google/protobuf/duration.proto
+constexpr int64_t kNanosPerSecond = 1'000'000'000;
 constexpr size_t kDefaultPage = 1000;
 constexpr size_t kLargestPage = 10000;
 constexpr size_t kQuotedBytes = 64;  // of a bad text, in a message
@@ -20,16 +20,6 @@ constexpr size_t kQuotedBytes = 64;  // of a bad text, in a message
 std::string Quoted(absl::string_view text) {
   return absl::StrCat("\"", text.substr(0, kQuotedBytes), text.size() > kQuotedBytes ? "..." : "",
                       "\"");
-}
-
-absl::StatusOr<int64_t> ParseId(absl::string_view text, absl::string_view what) {
-  int64_t id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error != std::errc() || end != text.data() + text.size() || id < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, " id ", Quoted(text), " is not a number from 1 on: give the id of an answer"));
-  }
-  return id;
 }
 
 absl::Status BadToken(absl::string_view token) {
@@ -40,19 +30,14 @@ absl::Status BadToken(absl::string_view token) {
 
 }  // namespace
 
-absl::StatusOr<JobId> ParseJobId(absl::string_view text) {
-  ASSIGN_OR_RETURN(const int64_t id, ParseId(text, "job"));
-  return JobId(id);
-}
-
-absl::StatusOr<PlacementId> ParsePlacementId(absl::string_view text) {
-  ASSIGN_OR_RETURN(const int64_t id, ParseId(text, "placement"));
-  return PlacementId(id);
-}
-
-absl::StatusOr<TreeId> ParseTreeId(absl::string_view text) {
-  ASSIGN_OR_RETURN(const int64_t id, ParseId(text, "tree"));
-  return TreeId(id);
+absl::StatusOr<int64_t> ParseId(absl::string_view text, absl::string_view what) {
+  int64_t id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error != std::errc() || end != text.data() + text.size() || id < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, " id ", Quoted(text), " is not a number from 1 on: give the id of an answer"));
+  }
+  return id;
 }
 
 absl::StatusOr<Guid> ParseGuid(absl::string_view text) {
@@ -72,9 +57,46 @@ absl::Status UnknownEnumerator(absl::string_view field, int value,
       absl::StrCat(field, ": there is no ", value, "; give a value of ", type.full_name()));
 }
 
-std::string JobObject(absl::string_view id) { return absl::StrCat("job:", id); }
-std::string TreeObject(absl::string_view id) { return absl::StrCat("tree:", id); }
-std::string PlacementObject(absl::string_view id) { return absl::StrCat("placement:", id); }
+absl::StatusOr<absl::Duration> FromProto(const google::protobuf::Duration& duration,
+                                         absl::string_view field) {
+  if (std::abs(duration.nanos()) >= kNanosPerSecond || duration.seconds() > kMaxDurationSeconds ||
+      duration.seconds() < -kMaxDurationSeconds) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ": ", duration.seconds(), " s and ", duration.nanos(),
+                     " ns is not a duration: give seconds and less than 1000000000 ns"));
+  }
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
+}
+
+absl::StatusOr<absl::Time> FromProto(const google::protobuf::Timestamp& time,
+                                     absl::string_view field) {
+  // The range that google.protobuf.Timestamp states: years 1 to 9999.
+  constexpr int64_t kFirst = -62'135'596'800, kLast = 253'402'300'799;
+  const bool is_good = time.seconds() >= kFirst && time.seconds() <= kLast && time.nanos() >= 0 &&
+                       time.nanos() < 1'000'000'000;
+  if (!is_good) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ": ", time.seconds(), " s ", time.nanos(), " ns is no time"));
+  }
+  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+}
+
+google::protobuf::Timestamp ToTimestamp(absl::Time time) {
+  google::protobuf::Timestamp timestamp;
+  const int64_t seconds = absl::ToUnixSeconds(time);
+  timestamp.set_seconds(seconds);
+  timestamp.set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(seconds))));
+  return timestamp;
+}
+
+google::protobuf::Duration ToDuration(absl::Duration duration) {
+  google::protobuf::Duration converted;
+  absl::Duration rest;
+  converted.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &rest));
+  converted.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+  return converted;
+}
 
 absl::StatusOr<size_t> PageSize(int32_t requested) {
   if (requested < 0) {

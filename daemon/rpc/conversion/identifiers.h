@@ -1,9 +1,11 @@
-// Ids, GUIDs and page tokens as the wire spells them.
+// Ids, GUIDs, times and page tokens as the wire spells them.
 #ifndef COPPICE_DAEMON_RPC_CONVERSION_IDENTIFIERS_H_
 #define COPPICE_DAEMON_RPC_CONVERSION_IDENTIFIERS_H_
 
+#include <google/protobuf/duration.pb.h>
 #include <google/protobuf/generated_enum_reflection.h>
 #include <google/protobuf/repeated_ptr_field.h>
+#include <google/protobuf/timestamp.pb.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -13,16 +15,32 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "daemon/base/strong_id.h"
 #include "db/store.h"
 
 namespace coppice {
 
+// INVALID_ARGUMENT, "FIELD: WHAT".
+inline absl::Status BadField(absl::string_view field, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
+}
+
 // Decimal, at least 1. INVALID_ARGUMENT names the text.
-absl::StatusOr<JobId> ParseJobId(absl::string_view text);
-absl::StatusOr<TreeId> ParseTreeId(absl::string_view text);
-absl::StatusOr<PlacementId> ParsePlacementId(absl::string_view text);
+absl::StatusOr<int64_t> ParseId(absl::string_view text, absl::string_view what);
+template <class Id>
+absl::StatusOr<Id> ParseIdOf(absl::string_view text, absl::string_view what) {
+  const absl::StatusOr<int64_t> id = ParseId(text, what);
+  if (!id.ok()) return id.status();
+  return Id(*id);
+}
+inline auto ParseJobId(absl::string_view text) { return ParseIdOf<JobId>(text, "job"); }
+inline auto ParseTreeId(absl::string_view text) { return ParseIdOf<TreeId>(text, "tree"); }
+inline auto ParsePlacementId(absl::string_view text) {
+  return ParseIdOf<PlacementId>(text, "placement");
+}
 // 16 hex digits, with or without 0x.
 absl::StatusOr<Guid> ParseGuid(absl::string_view text);
 
@@ -48,10 +66,18 @@ absl::StatusOr<std::optional<Value>> ValueOf(const std::pair<Value, Wire> (&pair
   return UnknownEnumerator(field, wire, *google::protobuf::GetEnumDescriptor<Wire>());
 }
 
+// INVALID_ARGUMENT, naming `field`: out of protobuf's range.
+absl::StatusOr<absl::Duration> FromProto(const google::protobuf::Duration& duration,
+                                         absl::string_view field);
+absl::StatusOr<absl::Time> FromProto(const google::protobuf::Timestamp& time,
+                                     absl::string_view field);
+google::protobuf::Timestamp ToTimestamp(absl::Time time);
+google::protobuf::Duration ToDuration(absl::Duration duration);
+
 // What a call is about, as error details and the deeds name it.
-std::string JobObject(absl::string_view id);
-std::string TreeObject(absl::string_view id);
-std::string PlacementObject(absl::string_view id);
+inline std::string JobObject(absl::string_view id) { return absl::StrCat("job:", id); }
+inline std::string TreeObject(absl::string_view id) { return absl::StrCat("tree:", id); }
+inline std::string PlacementObject(absl::string_view id) { return absl::StrCat("placement:", id); }
 
 // Items of one page: 0 is 1000, more than 10000 is 10000; INVALID_ARGUMENT: negative.
 absl::StatusOr<size_t> PageSize(int32_t requested);

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <string>
+#include <tuple>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/algorithm/container.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/manager/tree_request.h"
 #include "daemon/rpc/conversion/identifiers.h"
-#include "daemon/rpc/conversion/jobs_conversion.h"
 
 namespace coppice {
 namespace {
@@ -109,7 +108,7 @@ uint32_t DistinctPorts(const TreeView& view) {
   for (uint32_t rank = 0; rank < view.record->ranks.size(); ++rank) {
     ports.push_back(PortOf(view, rank).value());
   }
-  std::sort(ports.begin(), ports.end());
+  absl::c_sort(ports);
   return static_cast<uint32_t>(std::unique(ports.begin(), ports.end()) - ports.begin());
 }
 
@@ -147,8 +146,6 @@ void NeighbourToProto(const TreeView& view, uint32_t node, uint32_t links, const
   if (vertex) neighbour.set_lid(fabric->lid(*vertex).value());
 }
 
-}  // namespace
-
 void SummaryToProto(const TreeView& view, v1::Tree& tree) {
   const TreeRecord& record = *view.record;
   if (record.id.value() != 0) {
@@ -180,8 +177,132 @@ void SummaryToProto(const TreeView& view, v1::Tree& tree) {
   tree.set_busiest_link_packets(view.busiest.packets);
 }
 
-void FullToProto(const TreeView& view, v1::Tree& tree) {
+TradePolicy PolicyFromProto(const v1::Policy& policy) {
+  TradePolicy mine = {.latency = policy.latency(),
+                      .entries = policy.entries(),
+                      .link_load = policy.link_load(),
+                      .max_busiest_link_us = policy.max_busiest_link_us()};
+  if (policy.has_max_entries()) mine.max_entries = policy.max_entries();
+  return mine;
+}
+
+// The ranks that either say, in that order; none if neither says any. INVALID_ARGUMENT as
+// FromProto.
+absl::StatusOr<std::vector<uint32_t>> RanksOf(
+    const google::protobuf::RepeatedPtrField<v1::RankRange>& ranges,
+    const google::protobuf::RepeatedField<uint32_t>& list, uint32_t max_ranks) {
+  if (ranges.empty()) return std::vector<uint32_t>(list.begin(), list.end());
+  if (!list.empty()) {
+    return absl::InvalidArgumentError(
+        "rank_ranges and ranks are both given: the members are either ranges or a list");
+  }
+  std::vector<uint32_t> ranks;
+  for (const v1::RankRange& range : ranges) {
+    if (range.count() == 0) continue;
+    if (range.count() > max_ranks - ranks.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("rank_ranges hold more than ", max_ranks,
+                                                     " ranks, the most that a job may have"));
+    }
+    const uint64_t stride = range.stride() == 0 ? 1 : range.stride();
+    const uint64_t last = range.first() + stride * (range.count() - 1);
+    if (last > std::numeric_limits<uint32_t>::max()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank range from ", range.first(), ", ", range.count(), " ranks, stride ",
+                       stride, " goes beyond every rank: its last would be ", last));
+    }
+    for (uint64_t i = 0; i < range.count(); ++i) {
+      ranks.push_back(static_cast<uint32_t>(range.first() + stride * i));
+    }
+  }
+  if (ranks.empty()) {
+    return absl::InvalidArgumentError("rank_ranges hold no rank: give a count of at least 1");
+  }
+  return ranks;
+}
+
+absl::Status TooManyRanks() {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "communicators: they hold more than ", kMaxBatchRanks, " ranks together; split the batch"));
+}
+
+absl::Status TooMany(absl::string_view field, int64_t given, int64_t most) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", given, " are given, the limit is ",
+                                                 most, "; take a smaller batch"));
+}
+
+// This runs on a thread that all calls share: what is too long is refused before any of it is
+// copied.
+absl::Status CheckLengths(const v1::BatchCreateTreesRequest& request) {
+  constexpr int64_t kMaxRanks = kMaxBatchRanks, kMaxAxes = kMaxGridAxes;
+  const v1::ProcessGrid& grid = request.grid();
+  const std::tuple<absl::string_view, int64_t, int64_t> fields[] = {
+      {"grid.sizes", grid.sizes_size(), kMaxAxes},
+      {"grid.axes", grid.axes_size(), kMaxAxes},
+      {"grid.rank_order", grid.rank_order_size(), kMaxRanks},
+      {"communicators", request.communicators_size(), kMaxRanks}};
+  for (const auto& [field, given, most] : fields) {
+    if (given > most) return TooMany(field, given, most);
+  }
+  int64_t ranks = 0;
+  for (int c = 0; c < request.communicators_size(); ++c) {
+    const v1::Communicator& communicator = request.communicators(c);
+    if (communicator.ranks_size() == 0 && communicator.rank_ranges_size() == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("communicators[", c, "]: has no ranks; name at least one"));
+    }
+    ranks += communicator.ranks_size();
+  }
+  return ranks > kMaxRanks ? TooManyRanks() : absl::OkStatus();
+}
+
+void GridFromProto(const v1::ProcessGrid& message, CreateBatchArgs& args) {
+  ProcessGrid& grid = args.grid.emplace();
+  grid.sizes.assign(message.sizes().begin(), message.sizes().end());
+  grid.axes.assign(message.axes().begin(), message.axes().end());
+  grid.order =
+      message.first_axis_fastest() ? GridOrder::kFirstAxisFastest : GridOrder::kLastAxisFastest;
+  args.rank_order.assign(message.rank_order().begin(), message.rank_order().end());
+}
+
+// Ranges are short on the wire and long here, so all of them together are bounded while they grow.
+absl::Status ListsFromProto(const v1::BatchCreateTreesRequest& request, uint32_t max_ranks,
+                            CreateBatchArgs& args) {
+  uint64_t ranks = 0;
+  args.communicators.reserve(static_cast<size_t>(request.communicators_size()));
+  for (const v1::Communicator& communicator : request.communicators()) {
+    absl::StatusOr<std::vector<uint32_t>> list =
+        RanksOf(communicator.rank_ranges(), communicator.ranks(), max_ranks);
+    if (!list.ok()) {
+      return Annotate(list.status(),
+                      absl::StrCat("communicators[", args.communicators.size(), "]"));
+    }
+    ranks += list->size();
+    if (ranks > kMaxBatchRanks) return TooManyRanks();
+    args.communicators.push_back(*std::move(list));
+  }
+  return absl::OkStatus();
+}
+
+constexpr std::pair<bool, v1::BatchAdmission> kAdmissions[] = {{false, v1::BATCH_ADMISSION_ALL},
+                                                               {true, v1::BATCH_ADMISSION_LARGEST}};
+constexpr std::pair<BatchGoal, v1::BatchGoal> kGoals[] = {
+    {BatchGoal::kBoth, v1::BATCH_GOAL_BOTH},
+    {BatchGoal::kEntries, v1::BATCH_GOAL_ENTRIES},
+    {BatchGoal::kLinks, v1::BATCH_GOAL_LINKS}};
+
+constexpr std::pair<TreeChangeKind, v1::TreeChangeKind> kChangeKinds[] = {
+    {TreeChangeKind::kPresent, v1::TREE_CHANGE_KIND_PRESENT},
+    {TreeChangeKind::kSynced, v1::TREE_CHANGE_KIND_SYNCED},
+    {TreeChangeKind::kGranted, v1::TREE_CHANGE_KIND_GRANTED},
+    {TreeChangeKind::kRevised, v1::TREE_CHANGE_KIND_REVISED},
+    {TreeChangeKind::kRevoked, v1::TREE_CHANGE_KIND_REVOKED},
+    {TreeChangeKind::kReleased, v1::TREE_CHANGE_KIND_RELEASED}};
+
+}  // namespace
+
+void ToProto(const TreeView& view, TreeDetail detail, v1::Tree& tree) {
   SummaryToProto(view, tree);
+  if (detail != TreeDetail::kFull) return;
   NodesToProto(view, *tree.mutable_nodes());
   if (!view.record->physical.empty()) PhysicalToProto(view, *tree.mutable_physical());
 }
@@ -215,51 +336,6 @@ v1::RouteKind ToProto(RouteKind kind) { return WireOf(kRouteKinds, kind); }
 
 // The way in: CreateTreeRequest to the manager's arguments.
 
-namespace {
-
-TradePolicy PolicyFromProto(const v1::Policy& policy) {
-  TradePolicy mine = {.latency = policy.latency(),
-                      .entries = policy.entries(),
-                      .link_load = policy.link_load(),
-                      .max_busiest_link_us = policy.max_busiest_link_us()};
-  if (policy.has_max_entries()) mine.max_entries = policy.max_entries();
-  return mine;
-}
-
-}  // namespace
-
-absl::StatusOr<std::vector<uint32_t>> RanksOf(
-    const google::protobuf::RepeatedPtrField<v1::RankRange>& ranges,
-    const google::protobuf::RepeatedField<uint32_t>& list, uint32_t max_ranks) {
-  if (ranges.empty()) return std::vector<uint32_t>(list.begin(), list.end());
-  if (!list.empty()) {
-    return absl::InvalidArgumentError(
-        "rank_ranges and ranks are both given: the members are either ranges or a list");
-  }
-  std::vector<uint32_t> ranks;
-  for (const v1::RankRange& range : ranges) {
-    if (range.count() == 0) continue;
-    if (range.count() > max_ranks - ranks.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("rank_ranges hold more than ", max_ranks,
-                                                     " ranks, the most that a job may have"));
-    }
-    const uint64_t stride = range.stride() == 0 ? 1 : range.stride();
-    const uint64_t last = range.first() + stride * (range.count() - 1);
-    if (last > std::numeric_limits<uint32_t>::max()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("rank range from ", range.first(), ", ", range.count(), " ranks, stride ",
-                       stride, " goes beyond every rank: its last would be ", last));
-    }
-    for (uint64_t i = 0; i < range.count(); ++i) {
-      ranks.push_back(static_cast<uint32_t>(range.first() + stride * i));
-    }
-  }
-  if (ranks.empty()) {
-    return absl::InvalidArgumentError("rank_ranges hold no rank: give a count of at least 1");
-  }
-  return ranks;
-}
-
 absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, uint32_t max_ranks) {
   CreateTreeArgs args;
   ASSIGN_OR_RETURN(args.job, ParseJobId(request.job_id()));
@@ -290,6 +366,38 @@ absl::StatusOr<Operation> FromProto(v1::Operation operation) {
   ASSIGN_OR_RETURN(const std::optional<Operation> known,
                    ValueOf(kOperations, operation, "operation"));
   return known.value_or(Operation::kAllreduce);
+}
+
+absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& request,
+                                          uint32_t max_ranks) {
+  RETURN_IF_ERROR(CheckLengths(request));
+  CreateBatchArgs args;
+  ASSIGN_OR_RETURN(args.job, ParseJobId(request.job_id()));
+  args.request_id = request.request_id();
+  if (request.has_grid()) GridFromProto(request.grid(), args);
+  RETURN_IF_ERROR(ListsFromProto(request, max_ranks, args));
+  ASSIGN_OR_RETURN(args.operation, FromProto(request.operation()));
+  for (const v1::SizeShare& share : request.sizes()) {
+    args.sizes.push_back({share.bytes(), share.weight() == 0 ? 1 : share.weight()});
+  }
+  ASSIGN_OR_RETURN(const std::optional<bool> largest_part,
+                   ValueOf(kAdmissions, request.admission(), "admission"));
+  args.largest_part = largest_part.value_or(false);
+  ASSIGN_OR_RETURN(const std::optional<BatchGoal> goal, ValueOf(kGoals, request.goal(), "goal"));
+  args.goal = goal.value_or(BatchGoal::kBoth);
+  args.accept_type1 = request.accept_type_i();
+  args.validate_only = request.validate_only();
+  args.compare = request.compare();
+  return args;
+}
+
+void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& message) {
+  message.Clear();
+  message.set_kind(WireOf(kChangeKinds, change.kind));
+  message.set_resume_token(change.resume_token);
+  message.set_reason(change.reason);
+  if (change.tree.record == nullptr) return;
+  ToProto(change.tree, detail, *message.mutable_tree());
 }
 
 }  // namespace coppice

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "coppice/v1/trees.pb.h"
 #include "daemon/fabric/fabric.h"
+#include "daemon/manager/change_feed.h"
 #include "daemon/manager/requests.h"
 
 namespace coppice {
@@ -21,18 +22,11 @@ enum class TreeDetail : uint8_t { kFull, kRank, kSummary };
 // else, is the manager's to say.
 absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, uint32_t max_ranks);
 
-// The ranks that either say, in that order; none if neither says any. Errors as above.
-absl::StatusOr<std::vector<uint32_t>> RanksOf(
-    const google::protobuf::RepeatedPtrField<v1::RankRange>& ranges,
-    const google::protobuf::RepeatedField<uint32_t>& list, uint32_t max_ranks);
-
 absl::StatusOr<TreeDetail> FromProto(v1::TreeView view);
 
-// All but nodes, physical tree and rank view. Times of advice (id 0) are left out.
-void SummaryToProto(const TreeView& view, v1::Tree& tree);
-
-// Summary, nodes and physical tree. O(nodes).
-void FullToProto(const TreeView& view, v1::Tree& tree);
+// All but nodes and physical tree, which a full one has, and rank view. Times of advice (id 0) are
+// left out. O(nodes) if it is full.
+void ToProto(const TreeView& view, TreeDetail detail, v1::Tree& tree);
 
 // Summary and one rank's part. `fabric` (may be null) gives the LIDs. INVALID_ARGUMENT: the
 // communicator has no such rank. O(nodes).
@@ -42,6 +36,16 @@ v1::Operation ToProto(Operation operation);
 absl::StatusOr<Operation> FromProto(v1::Operation operation);
 v1::TreeType ToProto(TreeType type);
 v1::RouteKind ToProto(RouteKind kind);
+
+// INVALID_ARGUMENT: a job id or enumerator that is none; more axes, cells or communicators than any
+// batch may have; a communicator of no ranks; ranges and a list at once, ranges that hold no rank,
+// more than `max_ranks` or one beyond 2^32 (names the communicator). Whether the grid or the ranks
+// fit the job, and all else, is the manager's to say.
+absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& request,
+                                          uint32_t max_ranks);
+
+// Writes over `message`. O(nodes) if `detail` is full.
+void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& message);
 
 }  // namespace coppice
 

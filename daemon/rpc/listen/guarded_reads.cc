@@ -8,24 +8,20 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/strings/string_view.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "daemon/base/caller_bounds.h"
-#include "daemon/base/log.h"
+#include "daemon/rpc/listen/connections.h"
 
 namespace coppice {
 namespace {
 
 constexpr size_t kMaxDescriptors = 1 << 20;
-constexpr absl::Duration kLogPeriod = absl::Seconds(10);
 
 // What one client has sent of messages that have not come whole, over all its connections.
 class HalfSent final {
@@ -104,12 +100,10 @@ class GuardTable final {
     // Where the kernel gives none, a later socket of the descriptor could not be told from this
     // one.
     Replace(fd, cookie == 0 ? nullptr : new GuardedSocket(cookie, std::move(who)));
-    in_use_.store(true, std::memory_order_release);
   }
 
   // Null: `fd` is not guarded.
   GuardedSocket* Find(int fd) {
-    if (!in_use_.load(std::memory_order_acquire)) return nullptr;
     if (fd < 0 || static_cast<size_t>(fd) >= size_) return nullptr;
     GuardedSocket* const found = slots_[fd].load(std::memory_order_acquire);
     if (found == nullptr) return nullptr;
@@ -135,23 +129,7 @@ class GuardTable final {
 
   size_t size_ = 0;
   Slot* slots_ = nullptr;
-  std::atomic<bool> in_use_{false};
 };
-
-// A client that comes again and again must not fill the log.
-void LogDropped(const std::string& who, absl::string_view why) {
-  static std::atomic<int64_t> next_ns{0};
-  static std::atomic<uint64_t> untold{0};
-  const absl::Time now = absl::Now();
-  int64_t due = next_ns.load();
-  if (absl::ToUnixNanos(now) < due ||
-      !next_ns.compare_exchange_strong(due, absl::ToUnixNanos(now + kLogPeriod))) {
-    ++untold;
-    return;
-  }
-  spdlog::warn("a connection of {} was closed: {}; {} others since the last word", who,
-               std::string(why), untold.exchange(0));
-}
 
 bool IsGood(GuardedSocket& socket, const msghdr& message, size_t size) {
   for (size_t i = 0; i < message.msg_iovlen && size > 0; ++i) {
@@ -160,7 +138,8 @@ bool IsGood(GuardedSocket& socket, const msghdr& message, size_t size) {
     const absl::string_view why = socket.Take({static_cast<const char*>(part.iov_base), here});
     if (!why.empty()) {
       socket.GiveBack();
-      LogDropped(socket.who, why);
+      static RareWarning dropped;
+      dropped.Say(absl::StrCat("a connection of ", socket.who, " was closed: ", why));
       return false;
     }
     size -= here;
@@ -168,18 +147,14 @@ bool IsGood(GuardedSocket& socket, const msghdr& message, size_t size) {
   return true;
 }
 
-}  // namespace
-
-void GuardReads(int fd, std::string who) { GuardTable::Get().Put(fd, std::move(who)); }
-
-namespace {
-
 // RFC 9113, section 6.
 constexpr uint8_t kData = 0, kHeaders = 1, kResetStream = 3, kSettings = 4, kPing = 6,
                   kContinuation = 9;
 constexpr uint8_t kEndStream = 1, kEndHeaders = 4;  // flags
 
 }  // namespace
+
+void GuardReads(int fd, std::string who) { GuardTable::Get().Put(fd, std::move(who)); }
 
 // gRPC's own clients stay far below: they reset a stream for each call that is cancelled, change
 // their settings with the window (a few times a second while much is received), and ping once for

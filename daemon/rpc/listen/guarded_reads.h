@@ -5,11 +5,8 @@
 //                                                                          |
 //                                                       bad: shut down, gRPC reads ECONNRESET
 //
-// gRPC offers no place before its HTTP/2 parser, and a thread that passes bytes on would cost each
-// call two more wake-ups. So the program has a `recvmsg` of its own, which libgrpc's calls find
-// before the C library's: for a descriptor with a guard it looks at what was read; for all others
-// it is the system call. Connections over TLS are not guarded, as they are encrypted there: whoever
-// opens one has shown a certificate, but for those that tls.open_reading lets in.
+// The program has a `recvmsg` of its own, which libgrpc's calls find before the C library's: for a
+// descriptor with a guard it looks at what was read; for all others it is the system call.
 #ifndef COPPICE_DAEMON_RPC_LISTEN_GUARDED_READS_H_
 #define COPPICE_DAEMON_RPC_LISTEN_GUARDED_READS_H_
 
@@ -38,20 +35,13 @@ void GuardReads(int fd, std::string who);
 // RFC 9113 section 6.10; CVE-2023-33953: 45 bytes of memory for each that was sent) nor how often a
 // client opens a stream and resets it, pings, or changes its settings (section 10.5).
 //
-// And it collects a message of whatever length the message says, before anybody hears of it.
-//
 //   bytes --> preface (24) --> frame header (9) --> payload, passed over --> frame header ...
 //                                   |
 //                                   +-- HEADERS, CONTINUATION: bytes of the block so far
-//                                   +-- RST_STREAM, SETTINGS, PING: so many at once, so many a
-//                                   second
-//
-//                                   |
+//                                   +-- RST_STREAM, SETTINGS, PING: so many, so many a second
 //                                   +-- DATA: bytes of messages that have not come whole
 //
-// Decodes no headers and keeps no payload: what else a client may do wrong, gRPC finds. Knows
-// neither sockets nor gRPC.
-
+// Decodes no headers and keeps no payload: what else a client may do wrong, gRPC finds.
 // Used by one thread at a time.
 class Http2Guard final {
  public:

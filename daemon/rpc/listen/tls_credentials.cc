@@ -7,16 +7,13 @@
 #include <sys/stat.h>
 
 #include <array>
-#include <fstream>
 #include <mutex>
-#include <sstream>
 #include <tuple>
 #include <utility>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
@@ -40,22 +37,9 @@ struct TlsTexts {
 };
 
 absl::StatusOr<std::string> ReadText(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return Bad(path, "cannot be read, or is empty; is it the daemon's to read?");
-  }
-  return text.str();
-}
-
-absl::StatusOr<TlsTexts> ReadTexts(const TlsFiles& files) {
-  TlsTexts texts;
-  ASSIGN_OR_RETURN(texts.certificate, ReadText(files.certificate));
-  ASSIGN_OR_RETURN(texts.key, ReadText(files.key));
-  if (!files.client_ca.empty()) {
-    ASSIGN_OR_RETURN(texts.client_ca, ReadText(files.client_ca));
-  }
-  return texts;
+  absl::StatusOr<std::string> text = ReadTextFile(path);
+  if (text.ok() && !text->empty()) return text;
+  return Bad(path, "cannot be read, or is empty; is it the daemon's to read?");
 }
 
 // The first object of a PEM text. A key with a password is refused: nobody is there to type it.
@@ -91,7 +75,11 @@ absl::StatusOr<Owned<X509>> ReadCertificate(const std::string& path, const std::
   return certificate;
 }
 
-absl::Status CheckTexts(const TlsFiles& files, const TlsTexts& texts) {
+// Read and checked.
+absl::StatusOr<TlsTexts> TextsOf(const TlsFiles& files) {
+  TlsTexts texts;
+  ASSIGN_OR_RETURN(texts.certificate, ReadText(files.certificate));
+  ASSIGN_OR_RETURN(texts.key, ReadText(files.key));
   ASSIGN_OR_RETURN(const Owned<X509> certificate,
                    ReadCertificate(files.certificate, texts.certificate));
   ASSIGN_OR_RETURN(const Owned<EVP_PKEY> key,
@@ -99,8 +87,10 @@ absl::Status CheckTexts(const TlsFiles& files, const TlsTexts& texts) {
   if (X509_check_private_key(certificate.get(), key.get()) != 1) {
     return Bad(files.key, absl::StrCat("is not the key of ", files.certificate));
   }
-  if (files.client_ca.empty()) return absl::OkStatus();
-  return ReadCertificate(files.client_ca, texts.client_ca).status();
+  if (files.client_ca.empty()) return texts;
+  ASSIGN_OR_RETURN(texts.client_ca, ReadText(files.client_ca));
+  RETURN_IF_ERROR(ReadCertificate(files.client_ca, texts.client_ca).status());
+  return texts;
 }
 
 // What tells that a file has been written or exchanged, or that others may read it now.
@@ -128,7 +118,12 @@ class TlsCredentials final : public grpc::ServerCredentials {
                              ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
                              : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
     credentials_ = grpc_ssl_server_credentials_create_with_options(
-        grpc_ssl_server_credentials_create_options_using_config_fetcher(clients, &Fetch, this));
+        grpc_ssl_server_credentials_create_options_using_config_fetcher(
+            clients,
+            [](void* self, grpc_ssl_server_certificate_config** config) {
+              return static_cast<TlsCredentials*>(self)->Renew(config);
+            },
+            this));
   }
   ~TlsCredentials() override { grpc_server_credentials_release(credentials_); }
 
@@ -139,22 +134,16 @@ class TlsCredentials final : public grpc::ServerCredentials {
     return grpc_server_add_http2_port(server, address.c_str(), credentials_);
   }
 
-  static grpc_ssl_certificate_config_reload_status Fetch(
-      void* self, grpc_ssl_server_certificate_config** config) {
-    return static_cast<TlsCredentials*>(self)->Renew(config);
-  }
-
   grpc_ssl_certificate_config_reload_status Renew(grpc_ssl_server_certificate_config** config) {
     std::lock_guard lock(mu_);
     // Stamps first: what is written meanwhile is seen the next time.
     const Stamps stamps = StampsOf(files_);
     if (stamps == seen_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     seen_ = stamps;
-    absl::StatusOr<TlsTexts> texts = ReadTexts(files_);
-    const absl::Status status = texts.ok() ? CheckTexts(files_, *texts) : texts.status();
-    if (!status.ok()) {
+    const absl::StatusOr<TlsTexts> texts = TextsOf(files_);
+    if (!texts.ok()) {
       spdlog::error("TLS: {}; connections are made with what was there before",
-                    std::string(status.message()));
+                    std::string(texts.status().message()));
       return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     }
     const grpc_ssl_pem_key_cert_pair pair = {texts->key.c_str(), texts->certificate.c_str()};
@@ -182,8 +171,7 @@ absl::Status CheckTlsFiles(const TlsFiles& files) {
         "nobody could connect: give tls.client_ca, who signs clients' certificates, or state "
         "tls.open_reading = true to let everybody who reaches the port read");
   }
-  ASSIGN_OR_RETURN(const TlsTexts texts, ReadTexts(files));
-  return CheckTexts(files, texts);
+  return TextsOf(files).status();
 }
 
 std::shared_ptr<grpc::ServerCredentials> MakeTlsCredentials(const TlsFiles& files) {

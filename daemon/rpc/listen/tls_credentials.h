@@ -7,19 +7,11 @@
 #include <grpcpp/security/server_credentials.h>
 
 #include <memory>
-#include <string>
 
 #include "absl/status/status.h"
+#include "daemon/base/caller_bounds.h"
 
 namespace coppice {
-
-struct TlsFiles {           // all PEM
-  std::string certificate;  // the server's own first, then the chain up to its authority
-  std::string key;          // of that certificate
-  std::string client_ca;    // who may sign clients' certificates; empty: nobody shows one
-  // Who shows no certificate may connect, too. Without `client_ca` nobody could connect otherwise.
-  bool open_reading = false;
-};
 
 // INVALID_ARGUMENT, with the file's name: it cannot be read, is not what it should be, has expired,
 // or the key is another certificate's; or nobody could connect.

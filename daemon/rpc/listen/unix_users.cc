@@ -1,27 +1,45 @@
 #include "daemon/rpc/listen/unix_users.h"
 
+#include <arpa/inet.h>
 #include <grp.h>
+#include <netinet/in.h>
 #include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <optional>
-#include <utility>
+#include <cstring>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "daemon/rpc/listen/peer_names.h"
+#include "absl/strings/strip.h"
 
 namespace coppice {
 namespace {
 
-constexpr absl::Duration kKept = absl::Minutes(1);
-constexpr size_t kMaxAnswers = 65'536;  // that are kept, of uids and of names
+constexpr size_t kNetworkBytes = 8;
+
+std::string NetworkText(const in_addr& address) {
+  char text[INET_ADDRSTRLEN] = "";
+  inet_ntop(AF_INET, &address, text, sizeof(text));
+  return text;
+}
+
+std::string NetworkText(in6_addr address) {
+  if (IN6_IS_ADDR_V4MAPPED(&address)) {
+    in_addr within{};
+    std::memcpy(&within, address.s6_addr + sizeof(address) - sizeof(within), sizeof(within));
+    return NetworkText(within);
+  }
+  std::fill(address.s6_addr + kNetworkBytes, address.s6_addr + sizeof(address), 0);
+  char text[INET6_ADDRSTRLEN] = "";
+  inet_ntop(AF_INET6, &address, text, sizeof(text));
+  return absl::StrCat(text, "/64");
+}
+
 constexpr size_t kLongestName = 255;
 constexpr size_t kFirstBuffer = 4096;
 constexpr size_t kLargestBuffer = 1 << 20;  // of one entry; a group may list thousands of members
@@ -32,38 +50,32 @@ struct Account {
   gid_t group = 0;
 };
 
-// Calls `look_up`(buffer, size), which is a get...r function bound to its key, with a buffer that
-// is large enough.
-template <class LookUp>
-int WithBuffer(std::vector<char>& buffer, LookUp look_up) {
+// What `tell` says of the entry that a get...r function finds, which `call` calls with all but its
+// key, and with a buffer that is large enough.
+template <class Entry, class Call, class Tell>
+auto FindEntry(Call call, Tell tell) -> std::optional<decltype(tell(std::declval<Entry>()))> {
+  Entry entry{};
+  Entry* found = nullptr;
+  std::vector<char> buffer;
   int error = ERANGE;
   for (size_t size = kFirstBuffer; error == ERANGE && size <= kLargestBuffer; size *= 4) {
     buffer.resize(size);
-    error = look_up(buffer.data(), size);
+    error = call(&entry, buffer.data(), size, &found);
   }
-  return error;
+  if (found == nullptr) return std::nullopt;
+  return tell(*found);
 }
 
 std::optional<Account> FindAccount(uid_t uid) {
-  passwd entry{};
-  passwd* found = nullptr;
-  std::vector<char> buffer;
-  WithBuffer(buffer, [&](char* space, size_t size) {
-    return getpwuid_r(uid, &entry, space, size, &found);
-  });
-  if (found == nullptr) return std::nullopt;
-  return Account{found->pw_name, found->pw_gid};
+  return FindEntry<passwd>([&](auto... rest) { return getpwuid_r(uid, rest...); },
+                           [](const passwd& one) {
+                             return Account{one.pw_name, one.pw_gid};
+                           });
 }
 
 std::optional<uid_t> FindUid(const std::string& name) {
-  passwd entry{};
-  passwd* found = nullptr;
-  std::vector<char> buffer;
-  WithBuffer(buffer, [&](char* space, size_t size) {
-    return getpwnam_r(name.c_str(), &entry, space, size, &found);
-  });
-  if (found == nullptr) return std::nullopt;
-  return found->pw_uid;
+  return FindEntry<passwd>([&](auto... rest) { return getpwnam_r(name.c_str(), rest...); },
+                           [](const passwd& one) { return one.pw_uid; });
 }
 
 bool IsMember(const Account& account, gid_t group) {
@@ -90,9 +102,6 @@ bool IsPlain(const std::string& name) {
          !absl::StrContains(name, ":") && !absl::StartsWith(name, kRootOfNode);
 }
 
-// A clock that was set back must not keep an answer for longer, either.
-bool IsFresh(absl::Time until, absl::Time now) { return now < until && until - now <= kKept; }
-
 UnixUser LookUp(uid_t uid, const std::string& admin_group) {
   UnixUser user{absl::StrCat(uid), uid == 0, uid == 0};
   const std::optional<Account> account = FindAccount(uid);
@@ -106,55 +115,56 @@ UnixUser LookUp(uid_t uid, const std::string& admin_group) {
 
 }  // namespace
 
+std::string NetworkOf(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    return NetworkText(reinterpret_cast<const sockaddr_in&>(address).sin_addr);
+  }
+  if (address.ss_family == AF_INET6) {
+    return NetworkText(reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+  }
+  return "";
+}
+
+std::string NetworkOf(absl::string_view connection) {
+  absl::string_view host = connection.substr(0, connection.rfind(':'));
+  if (absl::ConsumePrefix(&host, "ipv4:")) return std::string(host);
+  if (!absl::ConsumePrefix(&host, "ipv6:")) return std::string(host);
+  // In brackets, which gRPC writes as in a URI.
+  for (const absl::string_view bracket : {"%5B", "["}) absl::ConsumePrefix(&host, bracket);
+  for (const absl::string_view bracket : {"%5D", "]"}) absl::ConsumeSuffix(&host, bracket);
+  const std::string text(host.substr(0, host.find('%')));  // without a zone
+  in6_addr address{};
+  return inet_pton(AF_INET6, text.c_str(), &address) == 1 ? NetworkText(address) : text;
+}
+
 std::optional<gid_t> UnixUsers::FindGroup(const std::string& name) {
-  group entry{};
-  group* found = nullptr;
-  std::vector<char> buffer;
-  WithBuffer(buffer, [&](char* space, size_t size) {
-    return getgrnam_r(name.c_str(), &entry, space, size, &found);
-  });
-  if (found == nullptr) return std::nullopt;
-  return found->gr_gid;
+  return FindEntry<group>([&](auto... rest) { return getgrnam_r(name.c_str(), rest...); },
+                          [](const group& one) { return one.gr_gid; });
 }
 
 UnixUser UnixUsers::Find(uid_t uid) {
-  const std::optional<UnixUser> known = Known(uid);
+  std::optional<UnixUser> known;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    known = users_.Find(uid);
+  }
   UnixUser user = known.has_value() ? *known : Ask(uid);
   user.is_administrator = user.is_administrator || uid == geteuid();
   return user;
 }
 
-std::optional<UnixUser> UnixUsers::Known(uid_t uid) const {
-  const absl::Time now = absl::Now();
-  absl::ReaderMutexLock lock(&mutex_);
-  const auto found = answers_.find(uid);
-  if (found == answers_.end() || !IsFresh(found->second.until, now)) return std::nullopt;
-  return found->second.user;
-}
-
-std::optional<UnixUsers::NamedAnswer> UnixUsers::Known(const std::string& name) const {
-  const absl::Time now = absl::Now();
-  absl::ReaderMutexLock lock(&mutex_);
-  const auto found = named_answers_.find(name);
-  if (found == named_answers_.end() || !IsFresh(found->second.until, now)) return std::nullopt;
-  return found->second;
-}
-
 UnixUser UnixUsers::Ask(uid_t uid) {
-  std::string group = admin_group();
+  const std::string group = admin_group();
   UnixUser user = LookUp(uid, group);
   absl::MutexLock lock(&mutex_);
-  if (group != admin_group_) return user;
-  if (answers_.size() >= kMaxAnswers) answers_.clear();
-  answers_[uid] = {user, absl::Now() + kKept};
+  if (group == admin_group_) users_.Put(uid, user);
   return user;
 }
 
 std::optional<uid_t> UnixUsers::Ask(const std::string& name) {
   const std::optional<uid_t> uid = FindUid(name);
   absl::MutexLock lock(&mutex_);
-  if (named_answers_.size() >= kMaxAnswers) named_answers_.clear();
-  named_answers_[name] = {uid, absl::Now() + kKept};
+  uids_.Put(name, uid);
   return uid;
 }
 
@@ -171,13 +181,20 @@ std::optional<UnixUser> UnixUsers::FindNamed(const std::string& user,
     uid = number;
   } else {
     if (!IsPlain(user)) return std::nullopt;
-    const std::optional<NamedAnswer> known = Known(user);
+    std::optional<std::optional<uid_t>> known;
+    {
+      absl::ReaderMutexLock lock(&mutex_);
+      known = uids_.Find(user);
+    }
     if (!known.has_value() && !may_ask()) return std::nullopt;
-    uid = known.has_value() ? known->uid : Ask(user);
+    uid = known.has_value() ? *known : Ask(user);
     if (!uid.has_value()) return UnixUser{user};
   }
-  std::optional<UnixUser> known = Known(*uid);
-  if (known.has_value()) return known;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    std::optional<UnixUser> known = users_.Find(*uid);
+    if (known.has_value()) return known;
+  }
   if (!may_ask()) return std::nullopt;
   return Ask(*uid);
 }
@@ -185,7 +202,7 @@ std::optional<UnixUser> UnixUsers::FindNamed(const std::string& user,
 void UnixUsers::SetAdminGroup(std::string group) {
   absl::MutexLock lock(&mutex_);
   admin_group_ = std::move(group);
-  answers_.clear();
+  users_.Clear();
 }
 
 std::string UnixUsers::admin_group() const {

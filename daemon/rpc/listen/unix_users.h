@@ -4,24 +4,81 @@
 #ifndef COPPICE_DAEMON_RPC_LISTEN_UNIX_USERS_H_
 #define COPPICE_DAEMON_RPC_LISTEN_UNIX_USERS_H_
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 namespace coppice {
+
+// What callers go by on the wire, and owners of jobs that are no Unix users. No Unix user is ever
+// called so.
+inline constexpr char kAnonymous[] = "anonymous";   // over TCP, without a client's certificate
+inline constexpr char kUnknownOwner[] = "unknown";  // of jobs of a release that did not note it
+inline constexpr char kTlsPrefix[] = "tls:";        // + common name of a client's certificate
+inline constexpr char kRootOfNode[] = "root@";      // + host: root there, by its agent's word
+
+// Metadata of a call in which an administrator or a node's agent says for whom it is: a login name,
+// or a uid in digits.
+inline constexpr char kUserMetadata[] = "coppice-user";
+// Beside it, whatever its value: the user asks, by way of a node's agent. Without it the
+// administrator asks, as a scheduler does, and answers for what the user gets.
+inline constexpr char kByAgentMetadata[] = "coppice-by-agent";
+
+// Where a connection over TCP comes from, as far as bounds go: its address without the port, which
+// each connection has anew; of IPv6 the network of 64 bits, as a host may have every address of it
+// (RFC 4291, section 2.5.1).
+
+// "10.0.0.1", "2001:db8::/64". IPv4 in IPv6's clothes is IPv4.
+std::string NetworkOf(const sockaddr_storage& address);
+// The same of what gRPC says of a connection: "ipv4:10.0.0.1:4711", "ipv6:%5B2001:db8::1%5D:4711".
+// Anything else as it is, up to its last colon.
+std::string NetworkOf(absl::string_view connection);
 
 struct UnixUser {
   std::string name;  // the login name, else the uid in digits; never one of another meaning
   bool is_administrator = false;
   bool is_root = false;  // uid 0, whatever it is called
+};
+
+// Answers of the system, each for a minute.
+template <class Key, class Value>
+class KeptAnswers final {
+ public:
+  std::optional<Value> Find(const Key& key) const {
+    const auto found = answers_.find(key);
+    if (found == answers_.end()) return std::nullopt;
+    // A clock that was set back must not keep an answer for longer, either.
+    const absl::Duration left = found->second.until - absl::Now();
+    if (left <= absl::ZeroDuration() || left > kKept) return std::nullopt;
+    return found->second.value;
+  }
+  void Put(const Key& key, Value value) {
+    if (answers_.size() >= kMost) answers_.clear();
+    answers_[key] = {std::move(value), absl::Now() + kKept};
+  }
+  void Clear() { answers_.clear(); }
+
+ private:
+  static constexpr absl::Duration kKept = absl::Minutes(1);
+  static constexpr size_t kMost = 65'536;
+  struct Answer {
+    Value value;
+    absl::Time until;
+  };
+  absl::flat_hash_map<Key, Answer> answers_;
 };
 
 // Thread-safe. A first look-up, or one after a minute, asks the system on the caller's thread.
@@ -51,27 +108,14 @@ class UnixUsers final {
   static std::optional<gid_t> FindGroup(const std::string& group);
 
  private:
-  struct Answer {
-    UnixUser user;
-    absl::Time until;
-  };
-
-  struct NamedAnswer {
-    std::optional<uid_t> uid;
-    absl::Time until;
-  };
-
-  // What is known of them for less than a minute.
-  std::optional<UnixUser> Known(uid_t uid) const ABSL_LOCKS_EXCLUDED(mutex_);
-  std::optional<NamedAnswer> Known(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Root and the members of the group are administrators.
   UnixUser Ask(uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
   std::optional<uid_t> Ask(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable absl::Mutex mutex_;
   std::string admin_group_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<uid_t, Answer> answers_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<std::string, NamedAnswer> named_answers_ ABSL_GUARDED_BY(mutex_);
+  KeptAnswers<uid_t, UnixUser> users_ ABSL_GUARDED_BY(mutex_);
+  KeptAnswers<std::string, std::optional<uid_t>> uids_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace coppice

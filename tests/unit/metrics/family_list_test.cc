@@ -13,9 +13,9 @@ std::string Text(FamilyList& list) { return prometheus::TextSerializer().Seriali
 
 TEST(FamilyListTest, CountersAndGaugesWithTheirLabels) {
   FamilyList list;
-  list.AddCounter("a_total", "First.", 3);
-  list.AddGauges("b_bytes", "Second.", {{{{"kind", "x"}}, 1.5}, {{{"kind", "y"}}, 0}});
-  list.AddGauges("c", "Nothing is known.", {});
+  list.Add("a_total", "First.", 3);
+  list.Add("b_bytes", "Second.", {{{{"kind", "x"}}, 1.5}, {{{"kind", "y"}}, 0}});
+  list.Add("c", "Nothing is known.", {});
   EXPECT_EQ(
       "# HELP a_total First.\n# TYPE a_total counter\na_total 3\n"
       "# HELP b_bytes Second.\n# TYPE b_bytes gauge\nb_bytes{kind=\"x\"} 1.5\n"

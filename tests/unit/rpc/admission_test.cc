@@ -12,9 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/rpc/listen/peer_names.h"
-#include "daemon/rpc/listen/tcp_listener.h"
-#include "daemon/rpc/listen/unix_listener.h"
+#include "daemon/rpc/listen/connections.h"
 #include "daemon/rpc/listen/unix_users.h"
 #include "tests/unit/rpc/loopback.h"
 
@@ -368,10 +366,11 @@ TEST_F(AdmissionTest, EverythingIsGivenBackWhateverTheOrder) {
   EXPECT_EQ(numbers.answer_bytes, 0);
 }
 
-TEST(UnixConnectionsTest, AUserLosesTheIdlestOfTooMany) {
+TEST(ConnectionsTest, AUserLosesTheIdlestOfTooMany) {
   ManualClock clock;
-  UnixConnections connections({.of_user = 2, .of_all = 3, .longest_silence = absl::Seconds(10)},
-                              &clock);
+  Connections connections(Connections::kUnix,
+                          {.of_user = 2, .of_all = 3, .longest_silence = absl::Seconds(10)},
+                          &clock);
   std::vector<std::pair<int, int>> ends(4);  // ours, the client's
   for (auto& [ours, theirs] : ends) {
     int pair[2];
@@ -383,19 +382,19 @@ TEST(UnixConnectionsTest, AUserLosesTheIdlestOfTooMany) {
     char byte;
     return recv(theirs, &byte, 1, 0) == 0;
   };
-  EXPECT_TRUE(connections.Admit(ends[0].first, 7));
+  EXPECT_TRUE(connections.Admit(ends[0].first, "uid 7"));
   connections.CallBegins(ends[0].first);
-  EXPECT_TRUE(connections.Admit(ends[1].first, 7));
-  EXPECT_FALSE(connections.Admit(ends[2].first, 7));  // too fast
+  EXPECT_TRUE(connections.Admit(ends[1].first, "uid 7"));
+  EXPECT_FALSE(connections.Admit(ends[2].first, "uid 7"));  // too fast
   clock.Advance(absl::Seconds(2));
-  EXPECT_TRUE(connections.Admit(ends[2].first, 7));
+  EXPECT_TRUE(connections.Admit(ends[2].first, "uid 7"));
   EXPECT_FALSE(is_shut(ends[0].second));  // it has a call
   EXPECT_TRUE(is_shut(ends[1].second));
   EXPECT_TRUE(connections.IsAdmitted(ends[0].first));
   EXPECT_FALSE(connections.IsAdmitted(ends[1].first));
   connections.CallBegins(ends[2].first);
-  EXPECT_FALSE(connections.Admit(ends[3].first, 7));  // none is idle
-  EXPECT_TRUE(connections.Admit(ends[3].first, 8));
+  EXPECT_FALSE(connections.Admit(ends[3].first, "uid 7"));  // none is idle
+  EXPECT_TRUE(connections.Admit(ends[3].first, "uid 8"));
   connections.CallEnds(ends[2].first);
   clock.Advance(absl::Seconds(11));
   connections.Tick();
@@ -408,9 +407,9 @@ TEST(UnixConnectionsTest, AUserLosesTheIdlestOfTooMany) {
   }
 }
 
-TEST(TcpConnectionsTest, ANetworkHasSoManyAndAllHave) {
+TEST(ConnectionsTest, ANetworkHasSoManyAndAllHave) {
   ManualClock clock;
-  TcpConnections connections({.tcp_of_address = 2, .tcp_of_all = 100}, 3, &clock);
+  Connections connections(Connections::kTcp, {.tcp_of_address = 2, .tcp_of_all = 100}, &clock, 3);
   std::vector<std::pair<int, int>> ends(5);
   for (auto& [ours, theirs] : ends) {
     int pair[2];

@@ -448,7 +448,7 @@ class InTheNameOfUsers : public ::testing::Test {
   void SetUp() override {
     if (!MayActAsOthers()) GTEST_FAIL();
   }
-  Loopback loopback_{{.server = {.listen = {}, .admin_group = "coppice-test"}}};
+  Loopback loopback_{{.server = {{.admin_group = "coppice-test"}}}};
 };
 
 TEST_F(InTheNameOfUsers, AdministratorsCallWithTheUsersRights) {

@@ -9,7 +9,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "daemon/rpc/calls/worker_pool.h"
-#include "daemon/rpc/conversion/trees_batch_conversion.h"
+#include "daemon/rpc/conversion/trees_conversion.h"
 
 namespace coppice::batch_limits_test {
 namespace {

@@ -15,16 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "coppice/v1/placements.grpc.pb.h"
-#include "daemon/rpc/admin_service.h"
-#include "daemon/rpc/agents_service.h"
 #include "daemon/rpc/calls/access_table.h"
 #include "daemon/rpc/calls/service.h"
-#include "daemon/rpc/fabric_service.h"
-#include "daemon/rpc/health_service.h"
-#include "daemon/rpc/jobs_service.h"
-#include "daemon/rpc/mapping_service.h"
-#include "daemon/rpc/placements_service.h"
-#include "daemon/rpc/trees_service.h"
 #include "google/rpc/error_details.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "proto/status_conversion.h"
@@ -340,37 +332,31 @@ TEST_F(BoundedCallsTest, ShutsDownWithCallsThatWait) {
 // The services, for what their tables say.
 class MethodTables final {
  public:
-  explicit MethodTables(Manager* manager)
-      : jobs_(manager, nullptr, &peers_, &statistics_),
-        trees_(manager, nullptr, nullptr, &peers_, &statistics_, 1),
-        fabric_(manager, nullptr, &peers_, &statistics_),
-        mapping_(nullptr, nullptr, nullptr, nullptr, nullptr, 1, &peers_, &statistics_),
-        placements_(manager, nullptr, nullptr, nullptr, nullptr, &peers_, &statistics_),
-        agents_(manager, nullptr, nullptr, nullptr, &peers_, &statistics_, ""),
-        admin_(manager, nullptr, &peers_, &statistics_, nullptr, nullptr),
-        health_({}, &peers_, &statistics_) {}
-  std::vector<const Service*> All() const {
-    return {&jobs_, &trees_, &fabric_, &mapping_, &placements_, &agents_, &admin_, &health_};
+  explicit MethodTables(const ServedParts& served)
+      : peers_(options_, /*are_own=*/false, &served.manager->deeds()) {
+    const ServiceParts parts{served, &options_, &peers_, &statistics_, &pools_};
+    for (auto* const make :
+         {MakeJobsService, MakeTreesService, MakeFabricService, MakeMappingService,
+          MakePlacementsService, MakeAgentsService, MakeAdminService, MakeReflectionService}) {
+      services_.push_back(make(parts));
+    }
+    services_.push_back(MakeHealthService(parts));
   }
+  const std::vector<std::unique_ptr<Service>>& All() const { return services_; }
 
  private:
-  Peers peers_{PeerOptions{}};
+  const RpcServerOptions options_;
+  Peers peers_;
   MethodStatistics statistics_;
-  JobsService jobs_;
-  TreesService trees_;
-  FabricService fabric_;
-  MappingService mapping_;
-  PlacementsService placements_;
-  AgentsService agents_;
-  AdminService admin_;
-  HealthService health_;
+  WorkerPools pools_{options_};
+  std::vector<std::unique_ptr<Service>> services_;
 };
 
 TEST(MethodBounds, KnowTheAnswerOfEveryUnaryMethod) {
   Loopback loopback;
-  const MethodTables tables(&loopback.manager());
+  const MethodTables tables(loopback.parts());
   const auto* const pool = google::protobuf::DescriptorPool::generated_pool();
-  for (const Service* const table : tables.All()) {
+  for (const auto& table : tables.All()) {
     const auto* const service = pool->FindServiceByName(table->name());
     ASSERT_NE(service, nullptr) << table->name();
     for (int i = 0; i < service->method_count(); ++i) {
@@ -398,8 +384,8 @@ TEST(MethodBounds, KnowWhatChangesSomething) {
     if (access.least != Role::kReader && !kReading.contains(name)) expected.insert(name);
   }
   Loopback loopback;
-  const MethodTables tables(&loopback.manager());
-  for (const Service* const table : tables.All()) {
+  const MethodTables tables(loopback.parts());
+  for (const auto& table : tables.All()) {
     for (const Service::Method& method : table->methods()) {
       if (method.traits.is_change) found.insert(method.name);
     }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/config/config_keys.h"
+#include "daemon/config/config.h"
 
 namespace coppice::config_change_test {
 namespace {
@@ -29,35 +29,35 @@ TEST(Access, IsRead) {
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_EQ(plain->access.socket_mode, 0660u);
   EXPECT_EQ(plain->access.admin_group, "ops");
-  EXPECT_EQ(plain->access.admin_group_place, "c.toml:2: admin_group: ");
+  EXPECT_EQ(plain->PlaceOf("admin_group"), "c.toml:2: admin_group: ");
   EXPECT_TRUE(plain->access.insecure_tcp);
   const auto tls = Parse(
       "[tls]\ncertificate = \"s.pem\"\nkey = \"/k.pem\"\nclient_ca = \"ca.pem\"\n"
       "administrators = [\"a\", \"b\"]\n[agents]\ncertificates = [\"agent-{host}\"]\n"
       "users = [\"coppice-agent\"]\ntrust_root = true\n");
   ASSERT_TRUE(tls.ok()) << tls.status();
-  EXPECT_EQ(tls->access.tls_certificate, "/etc/c/s.pem");
-  EXPECT_EQ(tls->access.tls_key, "/k.pem");
-  EXPECT_EQ(tls->access.tls_client_ca, "/etc/c/ca.pem");
+  EXPECT_EQ(tls->access.tls.certificate, "/etc/c/s.pem");
+  EXPECT_EQ(tls->access.tls.key, "/k.pem");
+  EXPECT_EQ(tls->access.tls.client_ca, "/etc/c/ca.pem");
   EXPECT_THAT(tls->access.tls_administrators, ElementsAre("a", "b"));
-  EXPECT_EQ(tls->access.tls_place, "c.toml:2: tls.certificate: ");
-  EXPECT_FALSE(tls->access.tls_open_reading);
-  EXPECT_THAT(tls->access.agent_certificates, ElementsAre("agent-{host}"));
-  EXPECT_THAT(tls->access.agent_users, ElementsAre("coppice-agent"));
-  EXPECT_TRUE(tls->access.trust_root);
+  EXPECT_EQ(tls->PlaceOf("tls.certificate"), "c.toml:2: tls.certificate: ");
+  EXPECT_FALSE(tls->access.tls.open_reading);
+  EXPECT_THAT(tls->access.agents.certificates, ElementsAre("agent-{host}"));
+  EXPECT_THAT(tls->access.agents.users, ElementsAre("coppice-agent"));
+  EXPECT_TRUE(tls->access.agents.trust_root);
   const auto open = Parse("[tls]\ncertificate = \"s\"\nkey = \"k\"\nopen_reading = true\n");
   ASSERT_TRUE(open.ok()) << open.status();
-  EXPECT_TRUE(open->access.tls_open_reading);
+  EXPECT_TRUE(open->access.tls.open_reading);
   const auto none = Parse("");
   EXPECT_EQ(none->access.socket_mode, 0660u);
   EXPECT_EQ(none->access.socket_group, "coppice");
-  EXPECT_EQ(none->access.socket_group_place, "");
-  EXPECT_EQ(Parse("socket_group = \"ops\"")->access.socket_group_place, "c.toml:1: socket_group: ");
-  EXPECT_THAT(none->access.agent_certificates, IsEmpty());
-  EXPECT_FALSE(none->access.trust_root);
+  EXPECT_EQ(none->PlaceOf("socket_group"), "");
+  EXPECT_EQ(Parse("socket_group = \"ops\"")->PlaceOf("socket_group"), "c.toml:1: socket_group: ");
+  EXPECT_THAT(none->access.agents.certificates, IsEmpty());
+  EXPECT_FALSE(none->access.agents.trust_root);
   EXPECT_EQ(none->access.admin_group, "coppice-admin");
-  EXPECT_EQ(none->access.admin_group_place, "");
-  EXPECT_EQ(none->access.tls_certificate, "");
+  EXPECT_EQ(none->PlaceOf("admin_group"), "");
+  EXPECT_EQ(none->access.tls.certificate, "");
 }
 
 TEST(Access, RefusesWhatDoesNotFit) {

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "daemon/config/config_keys.h"
 #include "daemon/fabric/fabric_builder.h"
 #include "daemon/placement/placement_request.h"
 #include "tests/support/tier.h"
@@ -46,7 +45,7 @@ TEST(Config, MetricsAreOffUnlessAnAddressIsGiven) {
   EXPECT_EQ("", ParseConfig("[metrics]\nlisten = \"\"", "c.toml", ".")->metrics_listen);
   const Config config = *ParseConfig("\n[metrics]\nlisten = \"[::1]:9709\"", "c.toml", ".");
   EXPECT_EQ("[::1]:9709", config.metrics_listen);
-  EXPECT_EQ("c.toml:3: metrics.listen: ", config.metrics_listen_place);
+  EXPECT_EQ("c.toml:3: metrics.listen: ", config.PlaceOf("metrics.listen"));
   EXPECT_THAT(ErrorOf("[metrics]\nlisten = 9709"), StartsWith("c.toml:2: metrics.listen: "));
   EXPECT_THAT(ErrorOf("[metrics]\nport = 9709"), HasSubstr("metrics.port: no such key"));
 }

@@ -51,8 +51,8 @@ class Loopback final {
     uint64_t pattern_bytes = 1 << 20;
     QuotaOptions quotas = {};
     MapperOptions mapper = {};
-    Store* store = nullptr;                 // which outlives it; null: one of its own
-    RpcServerOptions server{.listen = {}};  // none: a Unix socket of its own
+    Store* store = nullptr;        // which outlives it; null: one of its own
+    RpcServerOptions server = {};  // without an address: a Unix socket of its own
   };
   Loopback() : Loopback(Options()) {}
   explicit Loopback(Options options);

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "daemon/rpc/listen/unix_listener.h"
+#include "daemon/rpc/listen/listeners.h"
 #include "daemon/rpc/listen/unix_users.h"
 #include "tests/unit/rpc/loopback.h"
 #include "tests/unit/rpc/users.h"
@@ -116,7 +116,7 @@ class Owners : public ::testing::Test {
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr(who), HasSubstr("ask "), HasSubstr("coppice-test")));
   }
-  Loopback loopback_{{.server = {.listen = {}, .admin_group = "coppice-test"}}};
+  Loopback loopback_{{.server = {{.admin_group = "coppice-test"}}}};
 };
 
 TEST_F(Owners, AreUsersByName) {
@@ -200,7 +200,7 @@ TEST_F(Owners, OfEarlierReleasesAreUnknown) {
 }
 
 TEST_F(Owners, ConnectAsTheSocketsModeAllows) {
-  Loopback closed({.server = {.listen = {}, .socket_mode = 0600}});
+  Loopback closed({.server = {{.socket_mode = 0600}}});
   const std::string path = closed.server().addresses()[0].substr(5);
   struct stat info {};
   ASSERT_EQ(stat(path.c_str(), &info), 0);
@@ -210,7 +210,7 @@ TEST_F(Owners, ConnectAsTheSocketsModeAllows) {
 }
 
 // Opens a socket for the group and says which mode and group its file has.
-struct stat SocketOf(const SocketAccess& access) {
+struct stat SocketOf(const AccessOptions& access) {
   std::string folder = "/tmp/coppice-socket-XXXXXX";
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
   struct stat info {};

@@ -1,6 +1,4 @@
 // The Placements service over a real socket: what is answered, to whom, and with which details.
-#include "daemon/rpc/placements_service.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 #include "coppice/v1/mapping.grpc.pb.h"
 #include "coppice/v1/placements.grpc.pb.h"
 #include "daemon/placement/placement_request.h"
+#include "daemon/rpc/conversion/patterns.h"
 #include "google/rpc/error_details.pb.h"
 #include "proto/status_conversion.h"
 #include "tests/unit/rpc/loopback.h"

@@ -1,13 +1,12 @@
 // The streams themselves, without a server: a reactor that no call has been given to holds back
 // what it is to do.
-#include "daemon/rpc/calls/pulled_stream.h"
-
 #include <functional>
 #include <memory>
 #include <utility>
 
 #include "absl/synchronization/notification.h"
 #include "coppice/v1/fabric.pb.h"
+#include "daemon/rpc/calls/streams.h"
 #include "gtest/gtest.h"
 
 namespace coppice::pulled_stream_test {
@@ -52,22 +51,22 @@ TEST(PulledStreamTest, OthersDoNotWaitWhileASourceReads) {
       });
   wake();
   reads.WaitForNotification();
-  EXPECT_EQ(streams.size(), 1U);
+  EXPECT_EQ(statistics.Numbers()[0].open, 1U);
   PulledStream<v1::Event>* const other =
       streams.Open("events", [&](const std::function<void()>&) -> absl::StatusOr<Streams::Source> {
         return std::make_unique<QuietSource>([] {}, &other_gone);
       });
-  EXPECT_EQ(streams.size(), 2U);
+  EXPECT_EQ(statistics.Numbers()[0].open, 2U);
   other->End(absl::OkStatus());
   other->OnDone();
   EXPECT_TRUE(other_gone.HasBeenNotified());
-  EXPECT_EQ(streams.size(), 1U);
+  EXPECT_EQ(statistics.Numbers()[0].open, 1U);
   EXPECT_FALSE(gone.HasBeenNotified());
   may_go_on.Notify();
   slow->End(absl::OkStatus());
   slow->OnDone();
   gone.WaitForNotification();  // on this thread or that of the streams, whoever lets go last
-  EXPECT_EQ(streams.size(), 0U);
+  EXPECT_EQ(statistics.Numbers()[0].open, 0U);
 }
 
 TEST(PulledStreamTest, AStreamThatIsWokenTooLateIsNotPumped) {

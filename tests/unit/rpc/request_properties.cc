@@ -5,7 +5,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "daemon/manager/distances/agent_table.h"
-#include "daemon/rpc/conversion/agents_conversion.h"
+#include "daemon/rpc/agents_service.h"
 #include "daemon/rpc/conversion/fabric_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "google/protobuf/stubs/logging.h"

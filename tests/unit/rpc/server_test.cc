@@ -13,7 +13,7 @@
 #include <fstream>
 
 #include "absl/strings/numbers.h"
-#include "daemon/rpc/listen/listen_address.h"
+#include "daemon/rpc/listen/listeners.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "tests/unit/rpc/loopback.h"
 
@@ -46,7 +46,7 @@ HealthCheckResponse::ServingStatus Check(Loopback& loopback, const std::string& 
 TEST(Server, ListensOnSeveralAddresses) {
   const TemporaryDirectory directory;
   const std::string socket = "unix:" + (directory / "daemon.sock");
-  Loopback loopback({.server = {.listen = {socket, "127.0.0.1:0"}, .insecure_tcp = true}});
+  Loopback loopback({.server = {{.insecure_tcp = true}, {socket, "127.0.0.1:0"}}});
   ASSERT_EQ(loopback.server().addresses().size(), 2);
   EXPECT_EQ(loopback.server().addresses()[0], socket);
   EXPECT_THAT(loopback.server().addresses()[1], ::testing::Not(::testing::EndsWith(":0")));
@@ -58,9 +58,9 @@ TEST(Server, ListensOnSeveralAddresses) {
 }
 
 TEST(Server, AnAddressHasSoManyConnectionsOverTcp) {
-  Loopback loopback(
-      {.server = {
-           .listen = {"127.0.0.1:0"}, .insecure_tcp = true, .connections = {.tcp_of_address = 2}}});
+  RpcServerOptions server{{.insecure_tcp = true}, {"127.0.0.1:0"}};
+  server.connections.tcp_of_address = 2;
+  Loopback loopback({.server = server});
   int port = 0;
   const std::string& address = loopback.server().addresses()[0];
   ASSERT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
@@ -150,7 +150,7 @@ TEST(Server, StopsListeningWhenShutDown) {
 TEST(Server, RefusesALivingSocketAndABoundPort) {
   const TemporaryDirectory directory;
   const std::string socket = "unix:" + (directory / "daemon.sock");
-  Loopback first({.server = {.listen = {socket, "127.0.0.1:0"}, .insecure_tcp = true}});
+  Loopback first({.server = {{.insecure_tcp = true}, {socket, "127.0.0.1:0"}}});
   RpcServerOptions options;
   options.listen = {socket};
   const auto second = RpcServer::Start(first.parts(), options);

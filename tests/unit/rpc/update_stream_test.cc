@@ -1,11 +1,10 @@
 // The stream of one long call, without a server: a reactor that no call has been given to holds
 // back what it is to write.
-#include "daemon/rpc/calls/update_stream.h"
-
 #include <memory>
 
 #include "absl/synchronization/notification.h"
 #include "coppice/v1/mapping.pb.h"
+#include "daemon/rpc/calls/streams.h"
 #include "gtest/gtest.h"
 
 namespace coppice::update_stream_test {
@@ -16,7 +15,14 @@ using Stream = UpdateStream<v1::MapRanksUpdate>;
 
 class UpdateStreamTest : public ::testing::Test {
  protected:
-  std::shared_ptr<Stream> Open() { return Stream::Open("mapping", "job:7", method_); }
+  std::shared_ptr<Stream> Open() {
+    std::shared_ptr<Stream> opened;
+    Stream::Open(streams_, "job:7", absl::OkStatus(), [&](const std::shared_ptr<Stream>& stream) {
+      opened = stream;
+      return absl::OkStatus();
+    });
+    return opened;
+  }
   uint64_t Ended(StatusCode code) const {
     return statistics_.Numbers()[0].by_code[static_cast<size_t>(code)];
   }
@@ -36,7 +42,7 @@ class UpdateStreamTest : public ::testing::Test {
   }
 
   MethodStatistics statistics_;
-  MethodStatistics::Method* const method_ = statistics_.AddStream("Mapping.MapRanks");
+  OpenStreams streams_{statistics_.AddStream("Mapping.MapRanks")};
 };
 
 TEST_F(UpdateStreamTest, WritesTheAnswerMessageByMessageAndEndsWell) {
@@ -99,7 +105,7 @@ TEST_F(UpdateStreamTest, EndsOnceAndWithTheFirstStatus) {
   stream->End(absl::NotFoundError("no such pattern"));
   stream->End(absl::OkStatus());
   stream->OnCancel();
-  EXPECT_TRUE(stream->is_cancelled());
+  EXPECT_TRUE(stream->is_over());
   EXPECT_EQ(Ended(StatusCode::kNotFound), 1U);
   EXPECT_EQ(statistics_.Numbers()[0].calls(), 1U);
   stream->OnDone();

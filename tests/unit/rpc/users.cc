@@ -12,7 +12,7 @@
 #include <cstring>
 #include <thread>
 
-#include "daemon/rpc/listen/listen_address.h"
+#include "daemon/rpc/listen/listeners.h"
 
 namespace coppice {
 namespace {

@@ -183,7 +183,8 @@ TEST_F(WatchEventsTest, ManyWatchersSeeEverything) {
       EXPECT_EQ(std::to_string(i + 2) + " job.registered", watcher->Next());
     }
   }
-  EXPECT_EQ(static_cast<uint32_t>(kWatchers), loopback_.server().Numbers().rpc.event_watchers);
+  EXPECT_EQ(static_cast<uint32_t>(kWatchers),
+            loopback_.server().Numbers().rpc.open("Fabric.WatchEvents"));
 }
 
 TEST_F(WatchEventsTest, ShutdownEndsThemAndAClientThatGoesIsForgotten) {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/rpc/watch_stream.h"
+#include "daemon/rpc/conversion/trees_conversion.h"
 #include "tests/unit/rpc/loopback.h"
 
 namespace coppice::watch_trees_test {

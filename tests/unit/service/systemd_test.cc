@@ -1,6 +1,4 @@
 // What goes over NOTIFY_SOCKET, as the service manager reads it.
-#include "daemon/service/systemd.h"
-
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -10,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/service/signal_loop.h"
 #include "gtest/gtest.h"
 
 namespace coppice::systemd_test {
