@@ -21,6 +21,9 @@
 
 namespace coppice {
 
+// IBA vol. 1, 14.2.5.3 NodeInfo: NumPorts has 8 bits, 255 is reserved.
+inline constexpr uint32_t kMaxNodePorts = 254;
+
 // Not thread-safe. Every error is INVALID_ARGUMENT and names the node (GUID) and port.
 class FabricBuilder {
  public:

@@ -12,6 +12,8 @@
 
 namespace coppice {
 
+inline constexpr uint16_t kMaxUnicastLid = 0xBFFF;  // IBA vol. 1, 4.1.3
+
 class ForwardingTables {
  public:
   static constexpr uint8_t kNoRoute = 255;  // IBA vol. 1, 14.2.5.10

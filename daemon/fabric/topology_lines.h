@@ -27,6 +27,7 @@
 #include "daemon/base/strong_id.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/fabric_builder.h"
+#include "daemon/fabric/forwarding_tables.h"
 
 namespace coppice {
 
@@ -115,10 +116,6 @@ class LineCursor {
 // What a message may quote of a line: its first 80 bytes without anything that a terminal or a
 // program would stumble over (CleanDescription). An absurd line must not make an absurd message.
 std::string Excerpt(absl::string_view text);
-
-inline constexpr uint32_t kMaxNodePorts = 254;      // IBA vol. 1, 14.2.5.3 NodeInfo: NumPorts has 8
-                                                    // bits, 255 is reserved
-inline constexpr uint32_t kMaxUnicastLid = 0xBFFF;  // IBA vol. 1, 4.1.3
 
 // TYPE PORTS "NAME" REST, the header of a node. The views point into the line.
 struct NodeHeader {

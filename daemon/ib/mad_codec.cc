@@ -183,7 +183,7 @@ bool DecodeFdr10Active(const MadData& data) { return (data[15] & 1) != 0; }
 uint16_t DecodeLinearTableTop(const MadData& data) {
   const uint16_t capacity = Get16(&data[0]), top = Get16(&data[6]);
   if (capacity == 0) return 0;
-  return std::min({top, static_cast<uint16_t>(capacity - 1), kTopUnicastLid});
+  return std::min({top, static_cast<uint16_t>(capacity - 1), kMaxUnicastLid});
 }
 
 namespace {
@@ -217,7 +217,7 @@ CounterAbilities DecodeCounterAbilities(const MadData& data) {
 
 bool Redirection::IsToLid() const {
   constexpr uint32_t kWellKnownKey = 0x8001'0000;
-  return lid != Lid(0) && lid.value() <= kTopUnicastLid && queue_pair == 1 &&
+  return lid != Lid(0) && lid.value() <= kMaxUnicastLid && queue_pair == 1 &&
          queue_key == kWellKnownKey;
 }
 

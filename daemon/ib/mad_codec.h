@@ -56,7 +56,6 @@ inline std::string ToString(const DirectedRoute& route) {
 
 inline constexpr size_t kMadBytes = 256;  // IBA vol. 1, 13.4.2
 inline constexpr int kLidsPerBlock = 64;  // of a linear forwarding table, IBA vol. 1, 14.2.5.10
-inline constexpr uint16_t kTopUnicastLid = 0xBFFF;  // IBA vol. 1, 4.1.3
 
 using Mad = std::array<uint8_t, kMadBytes>;
 // What an attribute may fill: all of it in performance management (IBA vol. 1, 16.1.2), the first
@@ -148,7 +147,7 @@ PortInfoRecord DecodePortInfo(const MadData& data);
 // True if ExtendedPortInfo says that the link runs at FDR10.
 bool DecodeFdr10Active(const MadData& data);
 
-// IBA vol. 1, 14.2.5.4. The highest LID in the linear forwarding table, never above kTopUnicastLid
+// IBA vol. 1, 14.2.5.4. The highest LID in the linear forwarding table, never above kMaxUnicastLid
 // nor beyond the table's capacity. 0: the table is empty.
 uint16_t DecodeLinearTableTop(const MadData& data);
 

@@ -17,12 +17,12 @@ namespace {
 // How many ports claim each LID, with the 2^LMC LIDs of each. Whose a LID is that two claim is up
 // to the tables of the switches on the way; whatever answers there may be either.
 std::vector<uint8_t> CountClaims(const SubnetRecord& subnet) {
-  std::vector<uint8_t> claims(kTopUnicastLid + 1);
+  std::vector<uint8_t> claims(kMaxUnicastLid + 1);
   for (const FoundNode& node : subnet.nodes) {
     for (const FoundPort& port : node.ports) {
-      if (port.lid == Lid(0) || port.lid.value() > kTopUnicastLid) continue;
+      if (port.lid == Lid(0) || port.lid.value() > kMaxUnicastLid) continue;
       const uint32_t last = port.lid.value() + (1u << port.lmc) - 1;
-      for (uint32_t lid = port.lid.value(); lid <= std::min<uint32_t>(last, kTopUnicastLid);
+      for (uint32_t lid = port.lid.value(); lid <= std::min<uint32_t>(last, kMaxUnicastLid);
            ++lid) {
         if (claims[lid] < 2) ++claims[lid];
       }
@@ -109,7 +109,7 @@ SweptSubnet RememberSwitches(const SubnetRecord& subnet) {
         const uint32_t peer = node.ports[port].peer;
         if (peer != FoundPort::kNoPeer) known.ports[port].peer = numbers[peer];
       }
-      if (known.lid.value() <= kTopUnicastLid && claims[known.lid.value()] == 1) {
+      if (known.lid.value() <= kMaxUnicastLid && claims[known.lid.value()] == 1) {
         known.counters_lid = known.lid;
       }
       known.is_first = !LeadTo(index, node.route, by_route, swept);
@@ -231,7 +231,7 @@ class Assembler {
 
   void CheckLid(const FoundNode& node, Lid& lid) {
     if (lid == Lid(0)) return;
-    if (lid.value() > kTopUnicastLid) {
+    if (lid.value() > kMaxUnicastLid) {
       Note(node, absl::StrCat("PortInfo: LID ", lid.value(), " is not a unicast LID"));
       lid = Lid(0);
       return;

@@ -1,27 +1,28 @@
-// What a sweep found, filled in from the sweep before where nodes were silent, and the fabric that
-// it becomes.
+// A subnet as a full sweep finds it, from the walk to the fabric, and what is asked of it until the
+// next one: light sweeps and readings of counters.
 //
-// What the last full sweep saw of the switches: the ways to them and the state of their ports.
-// Light sweeps compare with it and counters are read by it, so that neither walks the subnet again.
+//    ReadSubnet --> SubnetRecord --FillFromLast--> AssembleFabric --> SweepResult
+//                        |
+//                        +--RememberSwitches--> SweptSubnet --> SweepLightly, ReadCounters
 #ifndef COPPICE_DAEMON_IB_SWEPT_SUBNET_H_
 #define COPPICE_DAEMON_IB_SWEPT_SUBNET_H_
 
+#include <bitset>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "daemon/base/strong_id.h"
-#include "daemon/fabric/fabric.h"
-#include "daemon/fabric/forwarding_tables.h"
+#include "daemon/base/clock.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/ib/mad_codec.h"
+#include "daemon/ib/mad_engine.h"
 
 namespace coppice {
 
-// What a sweep has read, as the nodes told it: the unchecked intermediate between discovery, which
-// fills it, and fabric_assembly, which makes a Fabric of what holds together.
+// What a sweep has read, as the nodes told it, unchecked.
 
 struct FoundPort {
   static constexpr uint32_t kNoPeer = 0xFFFFFFFF;
@@ -70,6 +71,15 @@ struct SubnetRecord {
     unanswered.push_back(std::move(entry));
   }
 };
+
+// Walks the subnet from the local port by directed routes, with the tables if `options` want them:
+// between groups of switches, when the engine is idle, calls options.between. Cost: three requests
+// a node, one a port, one a cable, one for every 64 LIDs of each table. Nothing that a node says
+// can fail the sweep; a contradiction becomes an UnansweredNode that says what was wrong.
+// UNAVAILABLE: the local port does not answer, answers nonsense, or has no link.
+absl::StatusOr<SubnetRecord> ReadSubnet(MadEngine& engine, const SweepOptions& options);
+
+// What the last full sweep saw of the switches: the ways to them and the state of their ports.
 
 struct SweptPort {
   static constexpr uint32_t kNowhere = 0xFFFFFFFF;
@@ -123,25 +133,45 @@ struct SweptSubnet {
 // Requires a node in `subnet`, as every sweep that succeeds has. O(ports + LIDs).
 SweptSubnet RememberSwitches(const SubnetRecord& subnet);
 
-// What a node was silent about, taken from the sweep before: one lost answer must not cost a switch
-// its name, by which rules find it, or its routes.
-//
-// Only silence is filled in. What a node refuses to say it does not have, and of a table that is
-// longer or shorter than the last one nothing is known.
-
-// Fills in descriptions and tables, by GUID. What is not in `fabric` stays as it is; `tables`
+// Fills in the descriptions and tables that nodes were silent about from the sweep before, by GUID.
+// Of a table that is longer or shorter than the last one nothing is known. `tables`
 // (null: there are none) are of that fabric; `were_tables_asked` is false where no switch was asked
 // for its table. What did not answer stays noted. O(nodes + LIDs that are missing).
 void FillFromLast(const Fabric& fabric, const ForwardingTables* tables, bool were_tables_asked,
                   SubnetRecord& subnet);
 
-// Makes a Fabric and its forwarding tables of what a sweep has read.
-
+// Makes a Fabric and its forwarding tables of what holds together of what a sweep has read.
 // Fills in fabric, tables (null if no switch gave one or the subnet has no manager),
 // has_subnet_manager and unanswered (sorted by path). What contradicts the rest is left out and
 // listed in unanswered: a LID given twice or out of range becomes "none"; an adapter port with
 // another's GUID is dropped. INTERNAL: the rest does not make a fabric either. O(n log n).
 absl::StatusOr<SweepResult> AssembleFabric(SubnetRecord subnet, const SweepOptions& options);
+
+// Looks whether `swept` still holds. `turn` counts the sweeps: of many silent nodes, some are asked
+// in each turn. `lids_are_doubtful` becomes true, also with an error, if what has changed is or may
+// be somebody's LID. UNAVAILABLE: the local port does not answer or its link is down, or no switch
+// answers of those that did.
+absl::StatusOr<LightSweepResult> SweepLightly(MadEngine& engine, const SweptSubnet& swept,
+                                              uint32_t turn, bool& lids_are_doubtful);
+
+// What is known of a switch's performance management from one reading to the next.
+struct PerformanceAgent {
+  Lid lid;
+  bool is_known = false;  // abilities were told, since the last full sweep
+  CounterAbilities abilities;
+  std::bitset<256> without_extended;  // ports that refused what was offered
+  bool was_given_up = false;          // at the last reading: asked with less patience
+  Lid served_at;                      // where it redirects to; 0: it answers for itself
+};
+using PerformanceAgents = absl::flat_hash_map<Guid, PerformanceAgent>;
+
+// After each full sweep: forgets who is gone, and all that is known of the others but their
+// silence, as it may have been an accident.
+void RenewAgents(const SweptSubnet& swept, PerformanceAgents& agents);
+
+// The counters of all cabled ports of switches. UNAVAILABLE: the local port does not answer.
+absl::StatusOr<CounterSweep> ReadCounters(MadEngine& engine, const Clock& clock,
+                                          const SweptSubnet& swept, PerformanceAgents& agents);
 
 }  // namespace coppice
 

@@ -15,8 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/ib/discovery.h"
-#include "daemon/ib/light_sweep.h"
 
 namespace coppice {
 namespace {
@@ -316,7 +314,7 @@ absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& wanted) {
   RETURN_IF_ERROR(EnsureOpen());
   const MadCounts before = engine_->counts();
   is_sweeping_ = true;
-  absl::StatusOr<SubnetRecord> subnet = Discovery(*engine_).Read(options);
+  absl::StatusOr<SubnetRecord> subnet = ReadSubnet(*engine_, options);
   is_sweeping_ = false;
   has_failed_ = !subnet.ok();
   if (!subnet.ok()) return Annotate(subnet.status(), Describe());
@@ -353,10 +351,9 @@ absl::StatusOr<LightSweepResult> UmadSubnetPort::LightSweep() {
   const absl::Duration start = clock_.Monotonic();
   RETURN_IF_ERROR(EnsureSwept());
   const MadCounts before = engine_->counts();
-  LightSweeper sweeper(*engine_, *swept_, light_sweeps_++);
-  absl::StatusOr<LightSweepResult> result = sweeper.Sweep();
+  absl::StatusOr<LightSweepResult> result =
+      SweepLightly(*engine_, *swept_, light_sweeps_++, lids_are_doubtful_);
   has_failed_ = !result.ok();
-  if (sweeper.lids_are_doubtful()) lids_are_doubtful_ = true;
   if (!result.ok()) return Annotate(result.status(), Describe());
   Account(before, start, *result);
   return result;
@@ -367,7 +364,7 @@ absl::StatusOr<CounterSweep> UmadSubnetPort::ReadCounters() {
   RETURN_IF_ERROR(EnsureSwept());
   if (lids_are_doubtful_) return CounterSweep();
   const MadCounts before = engine_->counts();
-  absl::StatusOr<CounterSweep> result = CounterReader(*engine_, clock_, *swept_, agents_).Read();
+  absl::StatusOr<CounterSweep> result = coppice::ReadCounters(*engine_, clock_, *swept_, agents_);
   has_failed_ = !result.ok();
   if (!result.ok()) return Annotate(result.status(), Describe());
   Account(before, start, *result);

@@ -13,7 +13,6 @@
 #include "absl/strings/string_view.h"
 #include "daemon/base/clock.h"
 #include "daemon/fabric/subnet_port.h"
-#include "daemon/ib/counter_reader.h"
 #include "daemon/ib/mad_engine.h"
 #include "daemon/ib/swept_subnet.h"
 

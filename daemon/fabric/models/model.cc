@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/fabric_builder.h"
+#include "daemon/fabric/forwarding_tables.h"
 
 namespace coppice {
 namespace {
@@ -178,8 +179,6 @@ namespace {
 
 constexpr uint64_t kSwitchGuid = 0x0010000000000000;
 constexpr uint64_t kAdapterGuid = 0x0020000000000000;
-constexpr uint32_t kMaxPorts = 254;        // IBA vol. 1, 14.2.5.3 NodeInfo: 8 bits, 255 is reserved
-constexpr uint64_t kUnicastLids = 0xBFFF;  // IBA vol. 1, 4.1.3
 
 }  // namespace
 
@@ -242,19 +241,19 @@ absl::StatusOr<std::shared_ptr<const Fabric>> ModelBuilder::Build(const ModelArg
   const bool lids = arguments.Integer("lids") == 1;
   uint64_t next_lid = 1;
   for (const uint32_t ports : adapter_ports_) next_lid += ports;
-  if (lids && next_lid + descriptions_.size() - 1 > kUnicastLids) {
+  if (lids && next_lid + descriptions_.size() - 1 > kMaxUnicastLid) {
     return absl::InvalidArgumentError(
         absl::StrCat("argument lids=1: ", next_lid + descriptions_.size() - 1,
-                     " ports are more than the ", kUnicastLids, " unicast LIDs of a subnet"));
+                     " ports are more than the ", kMaxUnicastLid, " unicast LIDs of a subnet"));
   }
   next_lid = 1;
   const auto take_lid = [&] { return Lid(static_cast<uint16_t>(lids ? next_lid++ : 0)); };
   FabricBuilder builder;
   for (uint32_t s = 0; s < descriptions_.size(); ++s) {
-    if (switch_ports_[s] > kMaxPorts) {
-      return absl::InvalidArgumentError(absl::StrCat("switch ", descriptions_[s], " would need ",
-                                                     switch_ports_[s],
-                                                     " ports; a switch has at most ", kMaxPorts));
+    if (switch_ports_[s] > kMaxNodePorts) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("switch ", descriptions_[s], " would need ", switch_ports_[s],
+                       " ports; a switch has at most ", kMaxNodePorts));
     }
     SwitchInfo info;
     info.guid = Guid(kSwitchGuid + s);
