@@ -42,8 +42,8 @@ bool IsRedirected(const MadOutcome& outcome) {
 
 std::string WhyNoLid(const SweptSwitch& target) {
   if (!target.ports[0].answered) return "its LID is not known, as PortInfo of port 0 was not told";
-  if (target.lid == Lid(0)) return "no LID of its own; is there a subnet manager?";
-  return absl::StrCat("LID ", target.lid.value(),
+  if (target.ports[0].lid == Lid(0)) return "no LID of its own; is there a subnet manager?";
+  return absl::StrCat("LID ", target.ports[0].lid.value(),
                       " is no unicast LID or also another port's; the subnet manager assigns LIDs "
                       "once");
 }
@@ -84,7 +84,7 @@ class CounterReader {
                   "not asked, as no switch answers performance management; check that the subnet "
                   "manager has routed the subnet");
     }
-    PerformanceAgent& agent = agents_[target.guid];
+    PerformanceAgent& agent = agents_[target.guid()];
     if (agent.lid != target.counters_lid) {
       agent = PerformanceAgent();
       agent.lid = target.counters_lid;
@@ -124,7 +124,7 @@ class CounterReader {
       if (!progress.lanes[i].is_busy && !StartLane(index, i)) break;
     }
     if (progress.under_way > 0) return;
-    agents_[swept_.switches[index].guid].was_given_up = progress.is_given_up;
+    agents_[swept_.switches[index].guid()].was_given_up = progress.is_given_up;
     progress.lanes = std::vector<Lane>();
     --open_;
   }
@@ -133,7 +133,7 @@ class CounterReader {
   // lost each time.
   bool TakeSecondChance(uint32_t index) {
     Progress& progress = progress_[index];
-    const bool was_given_up = agents_[swept_.switches[index].guid].was_given_up;
+    const bool was_given_up = agents_[swept_.switches[index].guid()].was_given_up;
     if (progress.has_answered || was_given_up || silent_ >= kManySilent) return false;
     if (std::exchange(progress.has_second_chance, true)) return false;
     ++silent_;
@@ -148,7 +148,7 @@ class CounterReader {
       return false;
     }
     if (IsRedirected(outcome)) return FollowRedirection(index, outcome);
-    PerformanceAgent& agent = agents_[swept_.switches[index].guid];
+    PerformanceAgent& agent = agents_[swept_.switches[index].guid()];
     agent.is_known = outcome.kind == MadOutcome::Kind::kAnswered || IsUnsupported(outcome.status);
     if (outcome.kind == MadOutcome::Kind::kAnswered) {
       agent.abilities = DecodeCounterAbilities(outcome.data);
@@ -160,7 +160,7 @@ class CounterReader {
   // Once: who is sent on from there is read nowhere. Until the next full sweep counters are read
   // where it led.
   bool FollowRedirection(uint32_t index, const MadOutcome& outcome) {
-    PerformanceAgent& agent = agents_[swept_.switches[index].guid];
+    PerformanceAgent& agent = agents_[swept_.switches[index].guid()];
     const Redirection to = DecodeRedirection(outcome.data);
     if (agent.served_at == Lid(0) && to.IsToLid()) {
       agent.served_at = to.lid;
@@ -221,7 +221,7 @@ class CounterReader {
   bool OnRefusal(uint32_t index, uint32_t lane, MadAttribute attribute, uint16_t status) {
     const PortNum port = progress_[index].lanes[lane].reading.port;
     if (attribute == MadAttribute::kPortCountersExtended && IsUnsupported(status)) {
-      agents_[swept_.switches[index].guid].without_extended.set(port.value());
+      agents_[swept_.switches[index].guid()].without_extended.set(port.value());
       Ask(index, lane, MadAttribute::kPortCounters, port.value());
       return true;
     }
@@ -234,7 +234,7 @@ class CounterReader {
     Progress& progress = progress_[index];
     if (!progress.has_answered) {
       if (!progress.has_second_chance) ++silent_;
-      agents_[swept_.switches[index].guid].is_known = false;
+      agents_[swept_.switches[index].guid()].is_known = false;
     }
     if (++progress.silences >= kSilencesToGiveUp || !progress.has_answered) {
       return GiveUp(index, std::move(what));
@@ -252,17 +252,17 @@ class CounterReader {
     Progress& progress = progress_[index];
     const SweptSwitch& target = swept_.switches[index];
     while (progress.next_port < target.ports.size() &&
-           !target.ports[progress.next_port].is_cabled) {
+           !target.ports[progress.next_port].is_cabled()) {
       ++progress.next_port;
     }
     if (progress.next_port >= target.ports.size() || progress.is_given_up) return false;
     const uint32_t port = progress.next_port++;
     progress.lanes[lane].is_busy = true;
     progress.lanes[lane].reading = CounterReading();
-    progress.lanes[lane].reading.node = target.guid;
+    progress.lanes[lane].reading.node = target.guid();
     progress.lanes[lane].reading.port = PortNum(static_cast<uint8_t>(port));
     const bool is_extended =
-        progress.abilities.extended_data && !agents_[target.guid].without_extended.test(port);
+        progress.abilities.extended_data && !agents_[target.guid()].without_extended.test(port);
     Ask(index, lane,
         is_extended ? MadAttribute::kPortCountersExtended : MadAttribute::kPortCounters, port);
     return true;
@@ -274,11 +274,11 @@ class CounterReader {
     request.attribute = attribute;
     request.modifier = port;
     request.subject = index * kLanes + lane;
-    const Lid served_at = agents_[target.guid].served_at;
+    const Lid served_at = agents_[target.guid()].served_at;
     request.lid = served_at != Lid(0) ? served_at : target.counters_lid;
     const bool was_heard = progress_[index].has_answered;
     request.max_attempts = was_heard ? kAttemptsOfHeard : kAttempts;
-    if (agents_[target.guid].was_given_up) request.max_attempts = kAttemptsOfGivenUp;
+    if (agents_[target.guid()].was_given_up) request.max_attempts = kAttemptsOfGivenUp;
     if (!was_heard && silent_ >= kManySilent) request.max_attempts = kAttemptsOfMany;
     ++progress_[index].under_way;
     engine_.Submit(std::move(request));
@@ -286,8 +286,8 @@ class CounterReader {
 
   void Note(uint32_t index, std::string what, bool is_silent = true) {
     const SweptSwitch& target = swept_.switches[index];
-    UnansweredNode entry = target.Unanswered(absl::StrCat(target.Name(), ": ", what));
-    entry.node = target.guid;
+    UnansweredNode entry = target.Unanswered(what);
+    entry.node = target.guid();
     entry.is_silent = is_silent;
     result_.unanswered.push_back(std::move(entry));
   }
@@ -328,9 +328,9 @@ class CounterReader {
 void RenewAgents(const SweptSubnet& swept, PerformanceAgents& agents) {
   PerformanceAgents renewed;
   for (const SweptSwitch& target : swept.switches) {
-    const auto found = agents.find(target.guid);
+    const auto found = agents.find(target.guid());
     if (found == agents.end()) continue;
-    PerformanceAgent& agent = renewed[target.guid];
+    PerformanceAgent& agent = renewed[target.guid()];
     agent.lid = found->second.lid;
     agent.was_given_up = found->second.was_given_up;
   }

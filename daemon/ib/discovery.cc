@@ -38,8 +38,8 @@ constexpr uint32_t kTablesAtATime = 64;
 bool MayRunFdr10(const NodeInfoRecord& info) {
   constexpr uint32_t kMellanox = 0x0002C9;
   if (info.vendor_id != kMellanox) return false;
-  return info.type == NodeType::kSwitch ? info.device_id >= 0xC738
-                                        : info.device_id >= 0x1003 && info.device_id < 0x2000;
+  return info.is_switch() ? info.device_id >= 0xC738
+                          : info.device_id >= 0x1003 && info.device_id < 0x2000;
 }
 
 std::string Refusal(const MadOutcome& outcome) {
@@ -86,7 +86,7 @@ class Discovery {
     for (uint32_t node = 0; node < count; ++node) {
       if (!IsSwitch(node)) continue;
       if (progress_[node].silences >= kSilencesToGiveUp) {
-        subnet_.nodes[node].is_table_silent = true;
+        subnet_.tables[node].is_silent = true;
         continue;
       }
       Ask(node, subnet_.nodes[node].route, MadAttribute::kSwitchInfo, 0);
@@ -98,7 +98,7 @@ class Discovery {
     return RunAll();
   }
 
-  bool IsSwitch(uint32_t node) const { return subnet_.nodes[node].info.type == NodeType::kSwitch; }
+  bool IsSwitch(uint32_t node) const { return subnet_.nodes[node].info.is_switch(); }
 
   void OnOutcome(const MadRequest& request, const MadOutcome& outcome) {
     switch (request.attribute) {
@@ -169,9 +169,10 @@ class Discovery {
     record.info = info;
     record.route = route;
     record.ports.resize(info.port_count + 1);
+    subnet_.tables.emplace_back();
     progress_.emplace_back();
     Ask(node, route, MadAttribute::kNodeDescription, 0);
-    if (info.type == NodeType::kSwitch) {
+    if (info.is_switch()) {
       for (uint32_t i = 0; i < kPerNode; ++i) AskNextPort(node);
     }
     return node;
@@ -187,7 +188,7 @@ class Discovery {
                             to.peer == request.subject && to.peer_port == from_port;
     if (same_cable) return true;
     const bool itself = node == request.subject && port == from_port;
-    if (itself || from.peer != FoundPort::kNoPeer || to.peer != FoundPort::kNoPeer) {
+    if (itself || from.is_cabled() || to.is_cabled()) {
       Note(request, absl::StrCat("NodeInfo: answered by port ", port.value(), " of node ",
                                  ToString(subnet_.nodes[node].info.node_guid),
                                  ", which is cabled elsewhere; sweep again"));
@@ -208,14 +209,14 @@ class Discovery {
   }
 
   void OnSwitchInfo(const MadRequest& request, const MadOutcome& outcome) {
-    FoundNode& node = subnet_.nodes[request.subject];
-    node.is_table_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
+    FoundTable& table = subnet_.tables[request.subject];
+    table.is_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
     if (!CountSilence(request, outcome)) return;
     const uint16_t top = DecodeLinearTableTop(outcome.data);
     if (top == 0) return;
     const uint32_t block_count = top / kLidsPerBlock + 1;
-    node.table.assign(top + 1, ForwardingTables::kNoRoute);
-    node.is_block_silent.assign(block_count, true);
+    table.ports.assign(top + 1, ForwardingTables::kNoRoute);
+    table.is_block_silent.assign(block_count, true);
     progress_[request.subject].block_count = block_count;
     for (uint32_t i = 0; i < kPerNode; ++i) AskNextBlock(request.subject);
   }
@@ -223,13 +224,12 @@ class Discovery {
   void OnTableBlock(const MadRequest& request, const MadOutcome& outcome) {
     const bool answered = CountSilence(request, outcome);
     AskNextBlock(request.subject);
-    FoundNode& node = subnet_.nodes[request.subject];
-    node.is_block_silent[request.modifier] = outcome.kind == MadOutcome::Kind::kUnanswered;
+    FoundTable& table = subnet_.tables[request.subject];
+    table.is_block_silent[request.modifier] = outcome.kind == MadOutcome::Kind::kUnanswered;
     if (!answered) return;
-    std::vector<uint8_t>& table = node.table;
     const size_t first = size_t{request.modifier} * kLidsPerBlock;
-    const size_t count = std::min<size_t>(kLidsPerBlock, table.size() - first);
-    std::copy_n(outcome.data.begin(), count, table.begin() + first);
+    const size_t count = std::min<size_t>(kLidsPerBlock, table.ports.size() - first);
+    std::copy_n(outcome.data.begin(), count, table.ports.begin() + first);
   }
 
   void OnPortInfo(const MadRequest& request, const MadOutcome& outcome) {
@@ -256,7 +256,7 @@ class Discovery {
   }
 
   void FollowCable(uint32_t node, PortNum port, const DirectedRoute& route) {
-    if (subnet_.nodes[node].ports[port.value()].peer != FoundPort::kNoPeer) return;
+    if (subnet_.nodes[node].ports[port.value()].is_cabled()) return;
     if (route.hop_count == DirectedRoute::kMaxHops) {
       subnet_.unanswered.push_back({ToString(route), subnet_.nodes[node].info.node_guid, port,
                                     "NodeInfo: further away than a directed route reaches", Guid(0),

@@ -78,10 +78,10 @@ class LightSweeper {
 
   // An adapter's own port before all others: without it every switch is silent.
   absl::Status AskLocalPort() {
-    if (swept_.local_is_switch) return absl::OkStatus();
+    if (swept_.local.info.is_switch()) return absl::OkStatus();
     MadRequest request;
     request.attribute = MadAttribute::kPortInfo;
-    request.modifier = swept_.local_port.value();
+    request.modifier = swept_.local.info.local_port.value();
     engine_.Submit(request);
     RETURN_IF_ERROR(engine_.Run(
         [this](const MadRequest&, const MadOutcome& outcome) { OnLocalPort(outcome); }));
@@ -95,16 +95,12 @@ class LightSweeper {
     }
     const PortInfoRecord now = DecodePortInfo(outcome.data);
     if (!now.link_up) {
-      local_fault_ = absl::UnavailableError(absl::StrCat(
-          "the local port's link is down; check the cable of port ", swept_.local_port.value()));
-    } else if (now.lid != swept_.local_lid || now.lmc != swept_.local_lmc) {
-      ChangeOfNode(absl::StrCat("the local port has LID ", now.lid.value(), ", it had ",
-                                swept_.local_lid.value()));
-    } else if (now.subnet_manager_lid != swept_.local_subnet_manager_lid) {
-      ChangeOfNode(absl::StrCat("the local port's subnet manager has LID ",
-                                now.subnet_manager_lid.value(), ", it had ",
-                                swept_.local_subnet_manager_lid.value()));
+      local_fault_ = absl::UnavailableError(
+          absl::StrCat("the local port's link is down; check the cable of port ",
+                       swept_.local.info.local_port.value()));
+      return;
     }
+    CompareAddresses("the local port has", "the local port's", swept_.local.local_port(), now);
   }
 
   void Begin(uint32_t index, bool is_doubtful) {
@@ -115,7 +111,7 @@ class LightSweeper {
       return;
     }
     const auto first = std::find_if(then.ports.begin(), then.ports.end(),
-                                    [](const SweptPort& port) { return port.answered; });
+                                    [](const FoundPort& port) { return port.answered; });
     Progress& progress = progress_[index];
     progress.first_port = static_cast<uint32_t>(first - then.ports.begin());
     progress.is_doubtful = progress.is_slow = is_doubtful;
@@ -130,9 +126,9 @@ class LightSweeper {
     if (result_.links.empty() || lids_are_doubtful_) return has_begun;
     for (uint32_t index = 0; index < swept_.switches.size(); ++index) {
       if (progress_[index].has_begun) continue;
-      for (const SweptPort& port : swept_.switches[index].ports) {
-        if (port.peer == SweptPort::kNowhere) continue;
-        const Progress& neighbour = progress_[port.peer];
+      for (const FoundPort& port : swept_.switches[index].ports) {
+        if (!port.is_cabled() || swept_.switch_of[port.peer] == SweptSwitch::kNone) continue;
+        const Progress& neighbour = progress_[swept_.switch_of[port.peer]];
         if (!neighbour.is_up[port.peer_port.value()]) continue;
         if (neighbour.route.hop_count == DirectedRoute::kMaxHops) continue;
         progress_[index].route = neighbour.route.Then(port.peer_port);
@@ -223,9 +219,9 @@ class LightSweeper {
     if (outcome.kind != MadOutcome::Kind::kAnswered) return;
     const absl::StatusOr<NodeInfoRecord> now = DecodeNodeInfo(outcome.data);
     const SweptSwitch& then = swept_.switches[index];
-    if (!now.ok() || now->node_guid == then.guid) return;
+    if (!now.ok() || now->node_guid == then.guid()) return;
     ChangeOfNode(absl::StrCat(then.Name(), ": node ", ToString(now->node_guid),
-                              " is in its place, it was ", ToString(then.guid)));
+                              " is in its place, it was ", ToString(then.guid())));
   }
 
   void OnPort(const MadRequest& request, const MadOutcome& outcome) {
@@ -257,7 +253,7 @@ class LightSweeper {
   // To the switch behind; a port that does not say how it is may still let packets pass.
   void FollowCable(uint32_t index, uint32_t port, const MadOutcome& outcome) {
     const uint32_t next = swept_.switches[index].ports[port].leads_to;
-    if (next == SweptPort::kNowhere) return;
+    if (next == FoundPort::kNoPeer) return;
     const bool is_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
     const bool is_up =
         outcome.kind == MadOutcome::Kind::kAnswered && DecodePortInfo(outcome.data).link_up;
@@ -266,16 +262,18 @@ class LightSweeper {
 
   void OnPortInfo(uint32_t index, uint32_t port, const PortInfoRecord& now) {
     const SweptSwitch& then = swept_.switches[index];
-    const SweptPort& known = then.ports[port];
+    const FoundPort& known = then.ports[port];
     progress_[index].is_up[port] = now.link_up;
-    if (port == 0 && known.answered) return CompareAddresses(then, now);
+    if (port == 0 && known.answered) {
+      return CompareAddresses(then.Name() + ": it has", then.Name() + ": its", known, now);
+    }
     const LinkRate rate = AsPortInfoSays(known.rate);
     if (known.answered && now.link_up == known.link_up && now.rate == rate) return;
     const std::string name = absl::StrCat(then.Name(), " port ", port);
     if (!known.answered) {
       ChangeOfLink(absl::StrCat(name, ": the port answers again"));
     } else if (now.link_up != known.link_up) {
-      result_.links.push_back({then.guid, PortNum(static_cast<uint8_t>(port)), now.link_up});
+      result_.links.push_back({then.guid(), PortNum(static_cast<uint8_t>(port)), now.link_up});
       Change(absl::StrCat(name, ": the link is ", now.link_up ? "up" : "down"));
     } else {
       ChangeOfLink(absl::StrCat(name, ": the link runs at ", ToString(now.rate), ", it ran at ",
@@ -283,17 +281,16 @@ class LightSweeper {
     }
   }
 
-  void CompareAddresses(const SweptSwitch& then, const PortInfoRecord& now) {
-    if (now.lid != then.lid) {
-      ChangeOfNode(absl::StrCat(then.Name(), ": it has LID ", now.lid.value(), ", it had ",
-                                then.lid.value()));
-    } else if (now.lmc != then.lmc) {
-      ChangeOfNode(absl::StrCat(then.Name(), ": it has LMC ", now.lmc, ", it had ", then.lmc));
-    } else if (now.subnet_manager_lid != then.subnet_manager_lid) {
-      ChangeOfNode(absl::StrCat(then.Name(), ": its subnet manager has LID ",
-                                now.subnet_manager_lid.value(), ", it had ",
-                                then.subnet_manager_lid.value()));
-    }
+  // `has`: "the local port has"; `its`: "the local port's".
+  void CompareAddresses(const std::string& has, const std::string& its, const FoundPort& then,
+                        const PortInfoRecord& now) {
+    const auto compare = [&](const std::string& what, int is, int was) {
+      if (is != was) ChangeOfNode(absl::StrCat(what, is, ", it had ", was));
+    };
+    compare(has + " LID ", now.lid.value(), then.lid.value());
+    compare(has + " LMC ", now.lmc, then.lmc);
+    compare(its + " subnet manager has LID ", now.subnet_manager_lid.value(),
+            then.subnet_manager_lid.value());
   }
 
   // Of a switch that has answered. One port's silence is a packet lost too often; that of several
@@ -315,8 +312,7 @@ class LightSweeper {
 
   void NoteSilence(uint32_t index, uint32_t port) {
     const SweptSwitch& then = swept_.switches[index];
-    result_.unanswered.push_back(
-        then.Unanswered(absl::StrCat(then.Name(), ": PortInfo of port ", port)));
+    result_.unanswered.push_back(then.Unanswered(absl::StrCat("PortInfo of port ", port)));
   }
 
   // What the ports not yet asked lead to is asked in doubt: it is not this switch that is missed.
@@ -325,11 +321,11 @@ class LightSweeper {
     const SweptSwitch& then = swept_.switches[index];
     if (std::exchange(progress.is_given_up, true)) return;
     result_.unanswered.push_back(
-        then.Unanswered(absl::StrCat(then.Name(), ": ", what, "; the node was asked no more")));
+        then.Unanswered(absl::StrCat(what, "; the node was asked no more")));
     if (!progress.has_answered) return;  // nor is who is behind it
     for (; progress.next_port < then.ports.size(); ++progress.next_port) {
       const uint32_t next = then.ports[progress.next_port].leads_to;
-      if (next == SweptPort::kNowhere || progress.next_port == progress.first_port) continue;
+      if (next == FoundPort::kNoPeer || progress.next_port == progress.first_port) continue;
       Begin(next, /*is_doubtful=*/true);
     }
   }
@@ -367,8 +363,7 @@ class LightSweeper {
     if (request.subject >= ends) {
       const SweptSwitch& then = swept_.switches[silent_switches_[request.subject - ends]];
       if (outcome.kind == MadOutcome::Kind::kUnanswered) {
-        result_.unanswered.push_back(
-            then.Unanswered(absl::StrCat(then.Name(), ": PortInfo of port 0")));
+        result_.unanswered.push_back(then.Unanswered("PortInfo of port 0"));
       } else if (outcome.kind == MadOutcome::Kind::kAnswered) {
         ChangeOfNode(absl::StrCat(then.Name(), " answers again"));
       }
@@ -383,7 +378,7 @@ class LightSweeper {
       return ChangeOfNode(absl::StrCat(place, ": the node at the other end answers now"));
     }
     result_.unanswered.push_back({ToString(end.route),
-                                  at_switch ? swept_.switches[end.at].guid : Guid(0), end.port,
+                                  at_switch ? swept_.switches[end.at].guid() : Guid(0), end.port,
                                   absl::StrCat("NodeInfo behind ", place)});
   }
 

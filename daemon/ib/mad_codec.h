@@ -124,6 +124,7 @@ struct NodeInfoRecord {
   PortNum local_port;  // the port that the request came in by
   uint16_t device_id = 0;
   uint32_t vendor_id = 0;
+  bool is_switch() const { return type == NodeType::kSwitch; }
 };
 
 // INVALID_ARGUMENT: unknown node type, GUID 0, no ports (or 255, which InfiniBand reserves), or a

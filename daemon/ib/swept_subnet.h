@@ -10,11 +10,11 @@
 #include <bitset>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "daemon/base/clock.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/ib/mad_codec.h"
@@ -36,40 +36,36 @@ struct FoundPort {
   bool is_end_silent = false;  // who is at the other end did not say who he is
   LinkRate rate;               // unknown unless link_up
   uint32_t peer = kNoPeer;     // node at the other end of the cable
-  PortNum peer_port;
+  PortNum peer_port{};
+  uint32_t leads_to =
+      kNoPeer;  // in SweptSubnet: the switch whose route leaves its last switch here
+  bool is_cabled() const { return peer != kNoPeer; }
 };
 
 struct FoundNode {
   NodeInfoRecord info;
   DirectedRoute route;  // the first that led here; among the shortest
   std::string description;
-  std::vector<FoundPort> ports;  // [0..info.port_count]
-  std::vector<uint8_t> table;    // switches: port by LID; empty if not read
-  // What it was silent about; what it refused to say is not meant.
-  bool is_description_silent = false;
-  bool is_table_silent = false;            // SwitchInfo: not even how long the table is
-  std::vector<bool> is_block_silent = {};  // of 64 LIDs of the table; false beyond the end
+  std::vector<FoundPort> ports;        // [0..info.port_count]
+  bool is_description_silent = false;  // it did not answer; what it refused to say is not meant
+  // Of the local node, the port that everything goes through; of a switch, port 0.
+  const FoundPort& local_port() const { return ports[info.local_port.value()]; }
+};
+
+struct FoundTable {
+  std::vector<uint8_t> ports;         // by LID; empty if not read
+  bool is_silent = false;             // SwitchInfo: not even how long the table is
+  std::vector<bool> is_block_silent;  // of 64 LIDs; false beyond the end
 };
 
 struct SubnetRecord {
-  std::vector<FoundNode> nodes;  // in order of discovery; the first is the local node
+  std::vector<FoundNode> nodes;    // in order of discovery; the first is the local node
+  std::vector<FoundTable> tables;  // [node] of switches
   std::vector<UnansweredNode> unanswered;
 
   // Notes `what` a node that is known did not answer, or said wrongly: by a cable that leads to it,
   // from a switch if there is one.
-  void Note(const FoundNode& node, std::string what, bool is_silent) {
-    UnansweredNode entry{ToString(node.route), Guid(0),  PortNum(0), std::move(what),
-                         node.info.node_guid,  is_silent};
-    for (const FoundPort& port : node.ports) {
-      if (port.peer == FoundPort::kNoPeer) continue;
-      const bool is_switch = nodes[port.peer].info.type == NodeType::kSwitch;
-      if (!is_switch && entry.neighbour != Guid(0)) continue;
-      entry.neighbour = nodes[port.peer].info.node_guid;
-      entry.neighbour_port = port.peer_port;
-      if (is_switch) break;
-    }
-    unanswered.push_back(std::move(entry));
-  }
+  void Note(const FoundNode& node, std::string what, bool is_silent);
 };
 
 // Walks the subnet from the local port by directed routes, with the tables if `options` want them:
@@ -81,37 +77,19 @@ absl::StatusOr<SubnetRecord> ReadSubnet(MadEngine& engine, const SweepOptions& o
 
 // What the last full sweep saw of the switches: the ways to them and the state of their ports.
 
-struct SweptPort {
-  static constexpr uint32_t kNowhere = 0xFFFFFFFF;
-
-  bool answered = false;  // PortInfo was told
-  bool link_up = false;
-  bool is_cabled = false;        // the node at the other end is known
-  LinkRate rate;                 // unknown unless link_up
-  uint32_t leads_to = kNowhere;  // the switch whose route leaves its last switch here
-  uint32_t peer = kNowhere;      // the switch at the other end, if it is one
-  PortNum peer_port{};
-};
-
-struct SweptSwitch {
+struct SweptSwitch : FoundNode {
   static constexpr uint32_t kNone = 0xFFFFFFFF;
 
-  Guid guid;
-  std::string description;
-  DirectedRoute route;
-  bool is_first = false;  // the route passes no switch
-  Lid lid;                // as the switch said
-  uint8_t lmc = 0;
-  Lid subnet_manager_lid;
-  Lid counters_lid;              // the same LID; 0: none, or not this switch's alone
-  std::vector<SweptPort> ports;  // [0..port count]
-  bool was_silent = false;       // told nothing of any port
-  Guid neighbour;                // at the other end of the first port that is cabled
-  PortNum neighbour_port;
+  bool is_first = false;    // the route passes no switch
+  bool was_silent = false;  // told nothing of any port
+  Lid counters_lid{};       // of port 0; 0: none, or not this switch's alone
+  Guid neighbour{};         // at the other end of the first port that is cabled
+  PortNum neighbour_port{};
 
+  Guid guid() const { return info.node_guid; }
   // "switch leaf3", by its GUID if it has no description.
   std::string Name() const;
-  UnansweredNode Unanswered(std::string what) const;
+  UnansweredNode Unanswered(absl::string_view what) const;  // of Name()
 };
 
 // A link that is up and behind which nobody said who he was.
@@ -122,11 +100,9 @@ struct SilentEnd {
 };
 
 struct SweptSubnet {
-  bool local_is_switch = false;
-  PortNum local_port;  // of an adapter: the one that everything goes through
-  Lid local_lid, local_subnet_manager_lid;
-  uint8_t local_lmc = 0;
+  FoundNode local;
   std::vector<SweptSwitch> switches;  // a route's last switch comes before its own
+  std::vector<uint32_t> switch_of;    // [node] which of them; kNone: an adapter
   std::vector<SilentEnd> silent_ends;
 };
 

@@ -314,8 +314,8 @@ TEST(Discovery, BetweenGroupsOfTablesAnybodyHasTheEngine) {
   }
   EXPECT_EQ(read.size(), 1u + kLeaves);
   EXPECT_TRUE(record->unanswered.empty());
-  for (const FoundNode& node : record->nodes) {
-    EXPECT_EQ(node.table.size(), node.info.type == NodeType::kSwitch ? 200u : 0u);
+  for (size_t n = 0; n < record->nodes.size(); ++n) {
+    EXPECT_EQ(record->tables[n].ports.size(), record->nodes[n].info.is_switch() ? 200u : 0u);
   }
 }
 
