@@ -305,39 +305,55 @@ absl::Status UmadSubnetPort::EnsureOpen() {
   return engine_ != nullptr ? absl::OkStatus() : Open();
 }
 
-absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& wanted) {
+// call() over the open port, with what it has cost; its error names the port.
+template <class Call>
+auto UmadSubnetPort::Ask(const Call& call) -> decltype(call()) {
   const absl::Duration start = clock_.Monotonic();
+  const MadCounts before = engine_->counts();
+  auto result = call();
+  has_failed_ = !result.ok();
+  if (!result.ok()) return Annotate(result.status(), Describe());
+  const MadCounts& after = engine_->counts();
+  result->mads_sent = after.sent - before.sent;
+  result->mads_resent = after.resent - before.resent;
+  result->mads_timed_out = after.timed_out - before.timed_out;
+  result->elapsed = clock_.Monotonic() - start;
+  return result;
+}
+
+absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& wanted) {
   SweepOptions options = wanted;
   options.keep_forwarding_tables = wanted.keep_forwarding_tables && last_tables_ != nullptr;
   options.read_forwarding_tables = !options.keep_forwarding_tables &&
                                    (wanted.read_forwarding_tables || wanted.keep_forwarding_tables);
   RETURN_IF_ERROR(EnsureOpen());
-  const MadCounts before = engine_->counts();
-  is_sweeping_ = true;
-  absl::StatusOr<SubnetRecord> subnet = ReadSubnet(*engine_, options);
-  is_sweeping_ = false;
-  has_failed_ = !subnet.ok();
-  if (!subnet.ok()) return Annotate(subnet.status(), Describe());
-  if (last_fabric_ != nullptr) {
-    const bool were_asked = !options.keep_forwarding_tables;
-    FillFromLast(*last_fabric_, last_tables_.get(), were_asked, *subnet);
-  }
-  SweptSubnet swept = RememberSwitches(*subnet);
-  absl::StatusOr<SweepResult> result = AssembleFabric(*std::move(subnet), options);
-  if (!result.ok()) return Annotate(result.status(), Describe());
-  result->are_tables_kept = options.keep_forwarding_tables;
-  if (result->are_tables_kept && !HaveSameLids(*last_fabric_, *result->fabric)) {
+  SweptSubnet swept;
+  ASSIGN_OR_RETURN(SweepResult result, Ask([&] { return SweepAll(options, swept); }));
+  result.are_tables_kept = options.keep_forwarding_tables;
+  if (result.are_tables_kept && !HaveSameLids(*last_fabric_, *result.fabric)) {
     SweepOptions with_tables;  // the old ones would lead elsewhere
     with_tables.between = wanted.between;
     return Sweep(with_tables);
   }
-  last_fabric_ = result->fabric;
-  last_tables_ = result->tables;
+  last_fabric_ = result.fabric;
+  last_tables_ = result.tables;
   swept_ = std::move(swept);
   lids_are_doubtful_ = false;
   RenewAgents(*swept_, agents_);
-  Account(before, start, *result);
   return result;
+}
+
+absl::StatusOr<SweepResult> UmadSubnetPort::SweepAll(const SweepOptions& options,
+                                                     SweptSubnet& swept) {
+  is_sweeping_ = true;
+  absl::StatusOr<SubnetRecord> subnet = ReadSubnet(*engine_, options);
+  is_sweeping_ = false;
+  RETURN_IF_ERROR(subnet.status());
+  if (last_fabric_ != nullptr) {
+    FillFromLast(*last_fabric_, last_tables_.get(), !options.keep_forwarding_tables, *subnet);
+  }
+  swept = RememberSwitches(*subnet);
+  return AssembleFabric(*std::move(subnet), options);
 }
 
 absl::Status UmadSubnetPort::EnsureSwept() {
@@ -348,37 +364,14 @@ absl::Status UmadSubnetPort::EnsureSwept() {
 }
 
 absl::StatusOr<LightSweepResult> UmadSubnetPort::LightSweep() {
-  const absl::Duration start = clock_.Monotonic();
   RETURN_IF_ERROR(EnsureSwept());
-  const MadCounts before = engine_->counts();
-  absl::StatusOr<LightSweepResult> result =
-      SweepLightly(*engine_, *swept_, light_sweeps_++, lids_are_doubtful_);
-  has_failed_ = !result.ok();
-  if (!result.ok()) return Annotate(result.status(), Describe());
-  Account(before, start, *result);
-  return result;
+  return Ask([&] { return SweepLightly(*engine_, *swept_, light_sweeps_++, lids_are_doubtful_); });
 }
 
 absl::StatusOr<CounterSweep> UmadSubnetPort::ReadCounters() {
-  const absl::Duration start = clock_.Monotonic();
   RETURN_IF_ERROR(EnsureSwept());
   if (lids_are_doubtful_) return CounterSweep();
-  const MadCounts before = engine_->counts();
-  absl::StatusOr<CounterSweep> result = coppice::ReadCounters(*engine_, clock_, *swept_, agents_);
-  has_failed_ = !result.ok();
-  if (!result.ok()) return Annotate(result.status(), Describe());
-  Account(before, start, *result);
-  return result;
-}
-
-// What a call has cost, into its result.
-template <typename Result>
-void UmadSubnetPort::Account(const MadCounts& before, absl::Duration start, Result& result) const {
-  const MadCounts& after = engine_->counts();
-  result.mads_sent = after.sent - before.sent;
-  result.mads_resent = after.resent - before.resent;
-  result.mads_timed_out = after.timed_out - before.timed_out;
-  result.elapsed = clock_.Monotonic() - start;
+  return Ask([&] { return coppice::ReadCounters(*engine_, clock_, *swept_, agents_); });
 }
 
 }  // namespace coppice

@@ -69,11 +69,12 @@ class UmadSubnetPort final : public SubnetPort {
   UmadSubnetPort(PortSelection wanted, MadEngineOptions options, const Clock& clock);
   absl::Status EnsureOpen();
   absl::Status EnsureSwept();
+  absl::StatusOr<SweepResult> SweepAll(const SweepOptions& options, SweptSubnet& swept);
   absl::Status Open();
   void Close();
   void CloseUnlessStillBest();
-  template <typename Result>
-  void Account(const MadCounts& before, absl::Duration start, Result& result) const;
+  template <class Call>
+  auto Ask(const Call& call) -> decltype(call());
 
   const PortSelection wanted_;
   const MadEngineOptions options_;
