@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "daemon/placement/placement_request.h"
 
@@ -58,7 +59,7 @@ CountState::CountState(const LeafField& field)
 void CountState::Assign(const LeafCounts& counts) {
   while (!used_.empty()) Change(used_.back(), -static_cast<int32_t>(count_[used_.back()]));
   for (const auto& [position, count] : counts) {
-    const auto at = std::lower_bound(field_.positions.begin(), field_.positions.end(), position);
+    const auto at = absl::c_lower_bound(field_.positions, position);
     Change(static_cast<uint32_t>(at - field_.positions.begin()), static_cast<int32_t>(count));
   }
 }
@@ -66,7 +67,7 @@ void CountState::Assign(const LeafCounts& counts) {
 LeafCounts CountState::Counts() const {
   LeafCounts counts;
   for (const uint32_t i : used_) counts.emplace_back(field_.positions[i], count_[i]);
-  std::sort(counts.begin(), counts.end());
+  absl::c_sort(counts);
   return counts;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "daemon/placement/placement_metrics.h"
 #include "daemon/placement/placement_request.h"
 
@@ -13,17 +14,18 @@ constexpr size_t kMaxKept = 1 << 14;  // routes
 
 }  // namespace
 
-bool LinkTally::IsAffordable(const PlacementQuestion& question, size_t open_hosts, size_t leaves) {
+bool HostCost::IsAffordable(const PlacementQuestion& question, size_t open_hosts, size_t leaves) {
   const size_t n = question.request.constraints.host_count;
   return open_hosts * leaves <= kMaxKept && n * std::min(n, leaves) <= kMaxRoutes;
 }
 
-LinkTally::LinkTally(const PlacementQuestion& question, absl::Span<const uint32_t> positions)
+HostCost::HostCost(const PlacementQuestion& question, const LeafField& field)
     : question_(question),
-      positions_(positions.begin(), positions.end()),
-      routes_(question.open.hosts.size() * positions.size()) {}
+      field_(field),
+      hosts_matter_(question.hosts_matter()),
+      routes_(hosts_matter_ ? question.open.hosts.size() * field.size() : 0) {}
 
-uint32_t LinkTally::Keep(ChannelIndex c) {
+uint32_t HostCost::Keep(ChannelIndex c) {
   const auto [at, is_new] =
       channel_numbers_.try_emplace(c.value(), static_cast<uint32_t>(channels_.size()));
   if (!is_new) return at->second;
@@ -38,20 +40,19 @@ uint32_t LinkTally::Keep(ChannelIndex c) {
   return at->second;
 }
 
-const std::vector<uint32_t>& LinkTally::RouteTo(uint32_t host, uint32_t source) {
-  auto& route = routes_[size_t{host} * positions_.size() + source];
+const std::vector<uint32_t>& HostCost::RouteTo(uint32_t host, uint32_t source) {
+  auto& route = routes_[size_t{host} * field_.size() + source];
   if (route) return *route;
   route.emplace();
   const PlacementIndex& index = question_.index;
-  const auto from = index.switch_of(question_.open.leaves[positions_[source]].leaf);
+  const auto from = index.switch_of(field_.leaf(source).leaf);
   if (!from) return *route;
   const Fabric& fabric = index.fabric();
-  const auto endpoints = fabric.endpoints_of_host(question_.open.hosts[host]);
-  const EndpointIndex first = *std::min_element(endpoints.begin(), endpoints.end());
+  const EndpointIndex first = fabric.endpoints_of_host(question_.open.hosts[host]).front();
   // As JobChannels walks: a broken route counts up to where it breaks off, a loop once round.
   std::vector<uint32_t> seen;
   for (VertexIndex here = fabric.Vertex(*from); fabric.IsSwitch(here);) {
-    if (std::find(seen.begin(), seen.end(), here.value()) != seen.end()) break;
+    if (absl::c_find(seen, here.value()) != seen.end()) break;
     seen.push_back(here.value());
     const ChannelIndex c =
         question_.snapshot.routes->NextChannel(fabric.AsSwitch(here), fabric.Vertex(first));
@@ -62,7 +63,7 @@ const std::vector<uint32_t>& LinkTally::RouteTo(uint32_t host, uint32_t source) 
   return *route;
 }
 
-void LinkTally::Use(KeptChannel& channel, int32_t by) {
+void HostCost::Use(KeptChannel& channel, int32_t by) {
   const bool was_used = channel.routes > 0;
   channel.routes += static_cast<uint32_t>(by);
   const bool is_used = channel.routes > 0;
@@ -78,17 +79,11 @@ void LinkTally::Use(KeptChannel& channel, int32_t by) {
   }
 }
 
-void LinkTally::Count(uint32_t host, uint32_t leaf, absl::Span<const uint32_t> sources,
-                      int32_t by) {
+void HostCost::Count(uint32_t host, uint32_t leaf, absl::Span<const uint32_t> sources, int32_t by) {
   for (const uint32_t source : sources) {
     if (source == leaf) continue;
     for (const uint32_t c : RouteTo(host, source)) Use(channels_[c], by);
   }
-}
-
-HostCost::HostCost(const PlacementQuestion& question, const LeafField& field)
-    : question_(question), field_(field) {
-  if (question.hosts_matter()) tally_.emplace(question, field.positions);
 }
 
 double HostCost::OfLeaves(absl::Span<const uint32_t> used) const {
@@ -100,11 +95,7 @@ double HostCost::OfLeaves(absl::Span<const uint32_t> used) const {
 }
 
 double HostCost::OfHosts() const {
-  return tally_ ? LeastOfHosts() + field_.objective.load * tally_->mean_load() : 0;
-}
-
-double HostCost::LeastOfHosts() const {
-  return tally_ ? field_.objective.shared_links * tally_->shared_links() : 0;
+  return LeastOfHosts() + (used_ == 0 ? 0 : field_.objective.load * (load_ / used_));
 }
 
 HostSet::HostSet(const PlacementQuestion& question, const LeafField& field)

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
@@ -130,7 +131,7 @@ absl::Status CheckIncludes(const PlacementIndex& index, const PlacementConstrain
     leaves += on_leaf[leaf]++ == 0 ? 1 : 0;
     const std::string both =
         absl::StrCat(fabric.host_name(c.include.front()), " and ", fabric.host_name(h));
-    if (index.components().group[leaf] != index.components().group[first]) {
+    if (index.component_of(leaf) != index.component_of(first)) {
       return absl::InvalidArgumentError(
           absl::StrCat("hosts ", both, " to include are not connected: leave one out"));
     }
@@ -218,7 +219,6 @@ OpenHosts Gather(const PlacementIndex& index, const PlacementConstraints& c,
     leaf.open = static_cast<uint32_t>(open.hosts.size()) - leaf.begin;
     open.free += leaf.free;
     open.required += leaf.required;
-    open.broken_leaves += leaf.free > 0 && leaf.held > 0 ? 1 : 0;
     leaf.most = std::min(leaf.open, limit);
     if (leaf.open > 0) open.leaves.push_back(leaf);
   }
@@ -241,9 +241,7 @@ absl::Status KeepExclusive(const PlacementIndex& index, OpenHosts& open) {
           " hosts, but exclusive switches are asked for: give up one of the two"));
     }
   }
-  open.leaves.erase(std::remove_if(open.leaves.begin(), open.leaves.end(),
-                                   [](const OpenLeaf& leaf) { return leaf.held > 0; }),
-                    open.leaves.end());
+  std::erase_if(open.leaves, [](const OpenLeaf& leaf) { return leaf.held > 0; });
   return absl::OkStatus();
 }
 
@@ -276,26 +274,19 @@ absl::Status BlameConstraint(const PlacementIndex& index, const OpenHosts& open,
   std::string blamed =
       open.required > 0 ? "the hosts to include and those connected to them" : "connected hosts";
   const auto fails = [&] { return !Fits(index, *hosts, c); };
-  const auto enable = [&](const char* name, auto change) {
-    if (fails()) return;
-    change();
+  const auto enable = [&](const char* name, auto constraint) {
+    if (!(all.*constraint) || fails()) return;
+    c.*constraint = all.*constraint;
+    if (c.max_hosts_per_leaf > 0 || c.hosts_per_leaf > 0) hosts = &open;
     blamed = name;
   };
-  if (all.same_pod) enable("same pod", [&] { c.same_pod = true; });
-  if (all.max_hosts_per_leaf > 0) {
-    enable("max hosts per leaf",
-           [&] { hosts = &open, c.max_hosts_per_leaf = all.max_hosts_per_leaf; });
-  }
-  if (all.hosts_per_leaf > 0) {
-    enable("hosts per leaf", [&] { hosts = &open, c.hosts_per_leaf = all.hosts_per_leaf; });
-  }
-  if (all.max_leaf_switches > 0) {
-    enable("max leaf switches", [&] { c.max_leaf_switches = all.max_leaf_switches; });
-  }
-  if (all.min_leaf_switches > 0) {
-    enable("min leaf switches", [&] { c.min_leaf_switches = all.min_leaf_switches; });
-  }
-  if (all.min_pods > 0) enable("min pods", [&] { c.min_pods = all.min_pods; });
+  using C = PlacementConstraints;
+  enable("same pod", &C::same_pod);
+  enable("max hosts per leaf", &C::max_hosts_per_leaf);
+  enable("hosts per leaf", &C::hosts_per_leaf);
+  enable("max leaf switches", &C::max_leaf_switches);
+  enable("min leaf switches", &C::min_leaf_switches);
+  enable("min pods", &C::min_pods);
   return absl::ResourceExhaustedError(
       absl::StrCat(blamed, " leave", blamed.back() == 's' ? "" : "s", " at most ",
                    MostThatFit(index, *hosts, c), " of ", OpenCount(open), " hosts, but ",
@@ -358,14 +349,16 @@ absl::StatusOr<OpenHosts> FindOpenHosts(const PlacementIndex& index, const Occup
 
 std::vector<OpenScope> FindScopes(const PlacementIndex& index, const OpenHosts& open,
                                   const PlacementConstraints& c) {
-  const PlacementIndex::Level& level = c.same_pod ? index.pods() : index.components();
+  const auto group_of = [&](const OpenLeaf& leaf) {
+    return c.same_pod ? index.pod_of(leaf.leaf) : index.component_of(leaf.leaf);
+  };
   std::vector<OpenScope> scopes;
   uint32_t begin = 0;
   while (begin < open.leaves.size()) {
-    const uint32_t group = level.group[open.leaves[begin].leaf];
+    const uint32_t group = group_of(open.leaves[begin]);
     uint64_t most = 0;
     uint32_t required = 0, end = begin;
-    for (; end < open.leaves.size() && level.group[open.leaves[end].leaf] == group; ++end) {
+    for (; end < open.leaves.size() && group_of(open.leaves[end]) == group; ++end) {
       most += open.leaves[end].most;
       required += open.leaves[end].required;
     }
@@ -402,8 +395,7 @@ class CountsBuilder {
     for (uint32_t i = scope.begin; i < scope.end; ++i) {
       if (open_.leaves[i].most >= last_) order_.push_back(i);
     }
-    std::stable_sort(order_.begin(), order_.end(),
-                     [&](uint32_t a, uint32_t b) { return Room(a) > Room(b); });
+    absl::c_stable_sort(order_, [&](uint32_t a, uint32_t b) { return Room(a) > Room(b); });
     most_leaves_ = c_.max_leaf_switches > 0 ? c_.max_leaf_switches : UINT32_MAX;
     if (c_.hosts_per_leaf > 0) {
       const uint32_t used = (c_.host_count + c_.hosts_per_leaf - 1) / c_.hosts_per_leaf;
@@ -476,7 +468,7 @@ class CountsBuilder {
         left -= more;
       }
     }
-    std::sort(counts.begin(), counts.end());
+    absl::c_sort(counts);
     return counts;
   }
 

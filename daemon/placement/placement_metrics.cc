@@ -1,13 +1,41 @@
 #include "daemon/placement/placement_metrics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "daemon/placement/placement_index.h"
 #include "daemon/placement/placement_request.h"
 
 namespace coppice {
+
+PlacementObjective DefaultObjective() {
+  PlacementObjective objective;
+  for (const PlacementTerm& term : kPlacementTerms) objective.*term.weight = term.preset;
+  return objective;
+}
+
+absl::Status CheckObjective(const PlacementObjective& objective) {
+  for (const PlacementTerm& term : kPlacementTerms) {
+    const double weight = objective.*term.weight;
+    if (!std::isfinite(weight) || weight < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the weight ", weight, " of ", term.name, " is not a number from 0 up"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+double Cost(const PlacementObjective& objective, const PlacementMeasures& measures) {
+  double cost = 0;
+  for (const PlacementTerm& term : kPlacementTerms) {
+    cost += objective.*term.weight * term.measure.Of(measures);
+  }
+  return cost;
+}
 
 // The routes to one destination form a tree, because forwarding knows nothing but the destination:
 // a walk ends where an earlier one to the same host has been.
@@ -40,7 +68,7 @@ class ChannelCollector {
   }
 
   std::vector<ChannelIndex> Take() {
-    std::sort(channels_.begin(), channels_.end());
+    absl::c_sort(channels_);
     return std::move(channels_);
   }
 
@@ -53,11 +81,6 @@ class ChannelCollector {
   uint32_t destination_ = 0;
 };
 
-EndpointIndex FirstEndpoint(const Fabric& fabric, HostIndex h) {
-  const auto endpoints = fabric.endpoints_of_host(h);
-  return *std::min_element(endpoints.begin(), endpoints.end());
-}
-
 // The job's hosts sorted by leaf switch, those without one left out: (leaf, host).
 std::vector<std::pair<uint32_t, HostIndex>> ByLeaf(const PlacementIndex& index,
                                                    absl::Span<const HostIndex> hosts) {
@@ -68,7 +91,7 @@ std::vector<std::pair<uint32_t, HostIndex>> ByLeaf(const PlacementIndex& index,
       sorted.emplace_back(index.leaf_of(h), h);
     }
   }
-  std::sort(sorted.begin(), sorted.end());
+  absl::c_sort(sorted);
   return sorted;
 }
 
@@ -92,8 +115,8 @@ std::vector<ChannelIndex> JobChannels(const Snapshot& snapshot, const PlacementI
       ++leaf;
       position = 0;
     }
-    const VertexIndex to =
-        snapshot.fabric->Vertex(FirstEndpoint(*snapshot.fabric, sorted[i].second));
+    const Fabric& fabric = *snapshot.fabric;
+    const VertexIndex to = fabric.Vertex(fabric.endpoints_of_host(sorted[i].second).front());
     collector.BeginDestination();
     ForEachSource(leaf, position, leaf_count, static_cast<uint32_t>(sorted.size()),
                   [&](uint32_t other) { collector.Walk(switches[other], to); });
@@ -115,7 +138,7 @@ using Shares = std::vector<std::pair<uint32_t, uint32_t>>;
 Shares SharesOf(const PlacementIndex& index, absl::Span<const HostIndex> hosts) {
   std::vector<uint32_t> leaves;
   for (const HostIndex h : hosts) leaves.push_back(index.leaf_of(h));
-  std::sort(leaves.begin(), leaves.end());
+  absl::c_sort(leaves);
   Shares shares;
   for (const uint32_t leaf : leaves) {
     if (shares.empty() || shares.back().first != leaf) shares.emplace_back(leaf, 0);

@@ -1,5 +1,3 @@
-#include "daemon/placement/placement_starts.h"
-
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -7,6 +5,9 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "absl/algorithm/container.h"
+#include "daemon/placement/count_state.h"
 
 namespace coppice {
 namespace {
@@ -58,7 +59,7 @@ void Append(const PodPart& part, Region& region) {
 // switches, until there is room for all and `more` parts beyond that.
 Region Union(const PlacementQuestion& question, std::vector<PodPart> parts, uint32_t more) {
   const uint64_t n = question.request.constraints.host_count;
-  std::stable_sort(parts.begin(), parts.end(), [](const PodPart& a, const PodPart& b) {
+  absl::c_stable_sort(parts, [](const PodPart& a, const PodPart& b) {
     return std::tuple(b.required, b.room) < std::tuple(a.required, a.room);
   });
   Region region;
@@ -68,7 +69,7 @@ Region Union(const PlacementQuestion& question, std::vector<PodPart> parts, uint
     Append(part, region);
     room += part.room;
   }
-  std::sort(region.begin(), region.end());
+  absl::c_sort(region);
   return region;
 }
 
@@ -99,7 +100,7 @@ class BallGrower {
     // Even shares pass over leaf switches, and so may reach farther than the room counted here.
     for (const auto& [i, count] : ball.counts) ball.region.push_back(i);
     for (const uint32_t i : required_) ball.region.push_back(i);
-    std::sort(ball.region.begin(), ball.region.end());
+    absl::c_sort(ball.region);
     ball.region.erase(std::unique(ball.region.begin(), ball.region.end()), ball.region.end());
     return ball;
   }
@@ -125,7 +126,7 @@ class BallGrower {
       const auto key = [&](uint32_t i) {
         return std::tuple(~pod_room_[Pod(i)], Pod(i), ~question_.open.leaves[i].most, i);
       };
-      std::sort(ring.begin(), ring.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+      absl::c_sort(ring, [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
       for (const uint32_t i : ring) room += question_.open.leaves[i].most;
       order_.insert(order_.end(), ring.begin(), ring.end());
     }
@@ -143,7 +144,7 @@ class BallGrower {
       if (leaf.required + more == 0) continue;
       shares.emplace_back(i, leaf.required + more);
       left -= more;
-      rest.erase(std::remove(rest.begin(), rest.end(), i), rest.end());
+      std::erase(rest, i);
     }
     for (const uint32_t i : rest) shares.emplace_back(i, question_.open.leaves[i].required);
     return shares;
@@ -188,8 +189,8 @@ class BallGrower {
       hops += count * double{1} * question_.index.Hops(center, question_.open.leaves[i].leaf);
       pods.push_back(Pod(i));
     }
-    std::sort(ball.counts.begin(), ball.counts.end());
-    std::sort(pods.begin(), pods.end());
+    absl::c_sort(ball.counts);
+    absl::c_sort(pods);
     const auto distinct = std::unique(pods.begin(), pods.end()) - pods.begin();
     ball.promise = o.leaf_switches * static_cast<double>(ball.counts.size()) +
                    o.pods * static_cast<double>(distinct) + o.distance * hops / c_.host_count;
@@ -215,7 +216,7 @@ std::vector<Region> PodRegions(const PlacementQuestion& question, const OpenScop
     if (parts[p].room < n || parts[p].required < question.open.required) continue;
     large.emplace_back(FewestLeaves(parts[p].leaves_with, n), parts[p].room, p);
   }
-  std::sort(large.begin(), large.end());
+  absl::c_sort(large);
   if (large.size() > most) large.resize(most);
   std::vector<Region> regions;
   for (const auto& [leaves, room, p] : large) {
@@ -241,8 +242,7 @@ std::vector<Ball> Balls(const PlacementQuestion& question, const OpenScope& scop
     Ball ball = grower.Grow(scope.begin + offset);
     if (!ball.counts.empty()) balls.push_back(std::move(ball));
   }
-  std::stable_sort(balls.begin(), balls.end(),
-                   [](const Ball& a, const Ball& b) { return a.promise < b.promise; });
+  absl::c_stable_sort(balls, [](const Ball& a, const Ball& b) { return a.promise < b.promise; });
   if (balls.size() > kept) balls.resize(kept);
   return balls;
 }
@@ -395,7 +395,7 @@ class Knapsack {
       const uint32_t count = given[i] + field_.leaf(i).required;
       if (count > 0) fill.counts.emplace_back(field_.positions[i], count);
     }
-    std::sort(fill.counts.begin(), fill.counts.end());
+    absl::c_sort(fill.counts);
     return fill;
   }
 
