@@ -8,8 +8,6 @@
 #include "absl/strings/strip.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/ibnetdiscover.h"
-#include "daemon/fabric/ibsim_net.h"
 #include "daemon/fabric/models/model.h"
 #include "daemon/fabric/topology_lines.h"
 
@@ -38,7 +36,11 @@ Format Recognise(TopologyLines& lines) {
   return Format::kIbnetdiscover;
 }
 
-absl::StatusOr<std::shared_ptr<const Fabric>> ReadTopology(TopologyLines& lines) {
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadFabric(std::istream& text,
+                                                         absl::string_view origin) {
+  TopologyLines lines(text, origin);
   const Format format = Recognise(lines);
   RETURN_IF_ERROR(lines.status());
   lines.Rewind();
@@ -53,14 +55,6 @@ absl::StatusOr<std::shared_ptr<const Fabric>> ReadTopology(TopologyLines& lines)
   return ReadIbnetdiscover(lines);
 }
 
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const Fabric>> ReadFabricText(absl::string_view text,
-                                                             absl::string_view origin) {
-  TopologyLines lines(text, origin);
-  return ReadTopology(lines);
-}
-
 absl::Status CheckFabricSpec(absl::string_view spec) {
   if (absl::StartsWith(spec, "model:")) return absl::OkStatus();
   if (absl::StartsWith(spec, "file:") && spec.size() > 5) return absl::OkStatus();
@@ -71,10 +65,9 @@ absl::Status CheckFabricSpec(absl::string_view spec) {
 absl::StatusOr<std::shared_ptr<const Fabric>> LoadFabric(absl::string_view spec) {
   RETURN_IF_ERROR(CheckFabricSpec(spec));
   if (absl::ConsumePrefix(&spec, "model:")) return GenerateModel(spec);
-  ASSIGN_OR_RETURN(TopologyFile file,
-                   TopologyFile::Open(std::string(absl::StripPrefix(spec, "file:"))));
-  TopologyLines lines(file);
-  return ReadTopology(lines);
+  const std::string path(absl::StripPrefix(spec, "file:"));
+  ASSIGN_OR_RETURN(std::ifstream file, OpenFabricFile(path));
+  return ReadFabric(file, path);
 }
 
 absl::StatusOr<std::unique_ptr<OfflineSubnetPort>> OfflineSubnetPort::Create(

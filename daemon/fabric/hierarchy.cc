@@ -18,10 +18,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -136,7 +136,7 @@ struct Middle {
 uint32_t LargestComponent(const Fabric& fabric) {
   std::vector<uint32_t> size(fabric.component_count(), 0);
   for (uint32_t v = 0; v < fabric.vertex_count(); ++v) ++size[fabric.component(VertexIndex(v))];
-  return static_cast<uint32_t>(std::max_element(size.begin(), size.end()) - size.begin());
+  return static_cast<uint32_t>(absl::c_max_element(size) - size.begin());
 }
 
 // Partition i of `partitions` for one switch; itself where there are none.
@@ -228,31 +228,6 @@ namespace {
 
 constexpr uint32_t kNoLayer = std::numeric_limits<uint32_t>::max();
 
-// Lowest member of each group is its root.
-class DisjointSets {
- public:
-  explicit DisjointSets(uint32_t size) : parent_(size) {
-    std::iota(parent_.begin(), parent_.end(), 0U);
-  }
-  uint32_t Find(uint32_t x) {
-    while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
-    return x;
-  }
-  void Unite(uint32_t a, uint32_t b) {
-    a = Find(a);
-    b = Find(b);
-    parent_[std::max(a, b)] = std::min(a, b);
-  }
-  SwitchPartition Roots() {
-    SwitchPartition roots(parent_.size());
-    for (uint32_t x = 0; x < roots.size(); ++x) roots[x] = Find(x);
-    return roots;
-  }
-
- private:
-  std::vector<uint32_t> parent_;
-};
-
 uint32_t EndpointsOn(const Fabric& fabric, uint32_t s) {
   return static_cast<uint32_t>(fabric.endpoint_channels(SwitchIndex(s)).size());
 }
@@ -279,8 +254,7 @@ std::vector<uint32_t> LayersAbove(const Fabric& fabric, const std::vector<bool>&
 bool HangsBelow(const Fabric& fabric, const std::vector<uint32_t>& layer, uint32_t s) {
   if (layer[s] < 2 || layer[s] == kNoLayer) return false;
   const auto channels = fabric.switch_channels(SwitchIndex(s));
-  return std::all_of(channels.begin(), channels.end(),
-                     [&](const Channel& c) { return layer[c.to.value()] < layer[s]; });
+  return absl::c_all_of(channels, [&](const Channel& c) { return layer[c.to.value()] < layer[s]; });
 }
 
 std::vector<uint32_t> Layers(const Fabric& fabric) {
@@ -355,7 +329,7 @@ std::optional<uint32_t> TopLayer(const LayerLinks& links) {
 // to the component's top, `tops`.
 std::vector<SwitchPartition> Cut(const Fabric& fabric, const std::vector<uint32_t>& layer,
                                  const std::vector<uint32_t>& tops) {
-  const uint32_t top = tops.empty() ? 0 : *std::max_element(tops.begin(), tops.end());
+  const uint32_t top = tops.empty() ? 0 : *absl::c_max_element(tops);
   std::vector<std::vector<LinkIndex>> climbing(top + 1);  // by the layer of the upper end
   for (uint32_t l = 0; l < fabric.link_count(); ++l) {
     const LinkInfo& link = fabric.link(LinkIndex(l));
@@ -371,7 +345,8 @@ std::vector<SwitchPartition> Cut(const Fabric& fabric, const std::vector<uint32_
     for (const LinkIndex l : climbing[k]) {
       sets.Unite(fabric.link(l).a.value(), fabric.link(l).b.value());
     }
-    levels.push_back(sets.Roots());
+    SwitchPartition& partition = levels.emplace_back(fabric.switch_count());
+    for (uint32_t s = 0; s < partition.size(); ++s) partition[s] = sets.Find(s);
   }
   return levels;
 }

@@ -3,12 +3,15 @@
 #ifndef COPPICE_DAEMON_FABRIC_HIERARCHY_H_
 #define COPPICE_DAEMON_FABRIC_HIERARCHY_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/string_view.h"
 #include "daemon/fabric/fabric.h"
 
@@ -71,6 +74,24 @@ struct SwitchPartitions {
   std::vector<SwitchPartition> levels;  // from fine to coarse, nested
   std::vector<bool> fits;               // [component] the method says something about it
   std::vector<std::string> shape;       // [component] where it fits
+};
+
+// Of numbers, each alone at first; the lowest of a set stands for it.
+class DisjointSets {
+ public:
+  explicit DisjointSets(uint32_t count) : above_(count) { absl::c_iota(above_, 0U); }
+  uint32_t Find(uint32_t x) {
+    while (above_[x] != x) x = above_[x] = above_[above_[x]];
+    return x;
+  }
+  void Unite(uint32_t a, uint32_t b) {
+    a = Find(a);
+    b = Find(b);
+    above_[std::max(a, b)] = std::min(a, b);
+  }
+
+ private:
+  std::vector<uint32_t> above_;
 };
 
 // Fat trees and whatever else has switches above switches. O(links).

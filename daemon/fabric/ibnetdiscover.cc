@@ -1,9 +1,8 @@
-#include "daemon/fabric/ibnetdiscover.h"
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/node_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -80,40 +79,31 @@ class Reader {
                                 ToString(stated_guid_)));
     }
     stated_guid_ = Guid();
-    if (header->type == "Switch") {
-      SwitchInfo info{*guid, Lid(), header->ports, device_id_, vendor_id_, {}};
-      RETURN_IF_ERROR(ReadSwitchComment(comment, info));
-      return assembler_.StartSwitch(std::move(info), lines_.number());
-    }
-    AdapterInfo info;
-    info.guid = *guid;
-    info.kind = header->type == "Rt" ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
-    info.port_count = header->ports;
-    info.device_id = device_id_;
-    info.vendor_id = vendor_id_;
+    StatedNode record{*guid, header->kind, header->ports, Lid(), device_id_, vendor_id_};
     const size_t first = comment.find('"'), last = comment.rfind('"');
-    if (first < last) info.description = std::string(comment.substr(first + 1, last - first - 1));
-    return assembler_.StartAdapter(std::move(info), lines_.number());
+    if (first < last) record.description = std::string(comment.substr(first + 1, last - first - 1));
+    if (record.is_switch() && first != absl::string_view::npos) {
+      RETURN_IF_ERROR(ReadSwitchComment(comment, record));
+    }
+    return assembler_.StartNode(std::move(record), lines_.number());
   }
 
   // # "leaf 3" enhanced port 0 lid 7 lmc 0
-  absl::Status ReadSwitchComment(absl::string_view comment, SwitchInfo& info) {
-    const size_t first = comment.find('"'), last = comment.rfind('"');
-    if (first == absl::string_view::npos) return absl::OkStatus();
+  absl::Status ReadSwitchComment(absl::string_view comment, StatedNode& record) {
+    const size_t last = comment.rfind('"');
     LineCursor cursor(comment.substr(last + 1));
     cursor.SkipBlanks();
     uint32_t lid = 0, lmc = 0;
-    const bool is_ours =
-        first < last && (cursor.Skip("enhanced port 0 lid ") || cursor.Skip("base port 0 lid "));
+    const bool is_ours = comment.find('"') < last &&
+                         (cursor.Skip("enhanced port 0 lid ") || cursor.Skip("base port 0 lid "));
     if (!is_ours || !cursor.Decimal(kMaxUnicastLid, &lid) || !cursor.Skip(" lmc ") ||
         !cursor.Decimal(7, &lmc)) {
       return Error(
-          absl::StrCat("switch ", ToString(info.guid),
+          absl::StrCat("switch ", ToString(record.guid),
                        ": expected # \"DESCRIPTION\" base|enhanced port 0 lid LID lmc LMC, got ",
                        Excerpt(comment)));
     }
-    info.description = std::string(comment.substr(first + 1, last - first - 1));
-    info.lid = Lid(static_cast<uint16_t>(lid));
+    record.lid = Lid(static_cast<uint16_t>(lid));
     return absl::OkStatus();
   }
 
@@ -230,8 +220,6 @@ absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscover(TopologyLines& l
 
 namespace {
 
-enum class NodeKind : uint8_t { kSwitch, kAdapter, kRouter };
-
 // A row that names a cable: CA 3 1 0x0002c9030006db4d 4x QDR - SW 7 1 0x0002c9020040b0e0 ( ... ),
 // or a port without one.
 struct Row {
@@ -242,16 +230,17 @@ struct Row {
   Lid lid;
   LinkRate rate;
   uint8_t port = 0, remote_port = 0;
-  NodeKind kind = NodeKind::kSwitch;
+  std::optional<AdapterKind> adapter;  // nullopt: a switch
   bool linked = false;
-  bool is_switch() const { return kind == NodeKind::kSwitch; }
+  bool is_switch() const { return !adapter; }
 };
 
 // CA   3  1 0x0002c9030006db4d
-bool ReadPortOfRow(LineCursor& cursor, NodeKind* kind, Lid* lid, uint8_t* port, Guid* guid) {
+bool ReadPortOfRow(LineCursor& cursor, std::optional<AdapterKind>* adapter, Lid* lid, uint8_t* port,
+                   Guid* guid) {
   const absl::string_view type = cursor.Word();
   if (type != "CA" && type != "SW" && type != "RT") return false;
-  *kind = type == "SW" ? NodeKind::kSwitch : type == "RT" ? NodeKind::kRouter : NodeKind::kAdapter;
+  if (type != "SW") *adapter = type == "RT" ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
   uint32_t lid_number = 0, port_number = 0;
   uint64_t guid_number = 0;
   cursor.SkipBlanks();
@@ -263,7 +252,7 @@ bool ReadPortOfRow(LineCursor& cursor, NodeKind* kind, Lid* lid, uint8_t* port, 
   *lid = Lid(static_cast<uint16_t>(lid_number));
   *port = static_cast<uint8_t>(port_number);
   *guid = Guid(guid_number);
-  return port_number > 0 || *kind == NodeKind::kSwitch;
+  return port_number > 0 || !*adapter;
 }
 
 // ( 'LOCAL' - 'REMOTE' ) of a linked port, 'LOCAL' of another. Names may hold quotes themselves.
@@ -294,7 +283,7 @@ absl::Status ReadRow(absl::string_view line, Report& report) {
   };
   LineCursor cursor(line);
   Row row;
-  if (!ReadPortOfRow(cursor, &row.kind, &row.lid, &row.port, &row.guid)) {
+  if (!ReadPortOfRow(cursor, &row.adapter, &row.lid, &row.port, &row.guid)) {
     return refuse("expected CA|SW|RT LID PORT 0xGUID WIDTH SPEED ...", "");
   }
   const absl::string_view width = cursor.Word(), speed = cursor.Word();
@@ -303,10 +292,10 @@ absl::Status ReadRow(absl::string_view line, Report& report) {
   row.rate = *rate;
   cursor.SkipBlanks();
   row.linked = cursor.Skip("- ");
-  NodeKind remote_kind;
+  std::optional<AdapterKind> remote;
   Lid remote_lid;
   if (row.linked &&
-      !ReadPortOfRow(cursor, &remote_kind, &remote_lid, &row.remote_port, &row.remote_guid)) {
+      !ReadPortOfRow(cursor, &remote, &remote_lid, &row.remote_port, &row.remote_guid)) {
     return refuse("expected CA|SW|RT LID PORT 0xGUID behind the dash", "");
   }
   cursor.SkipBlanks();
@@ -345,32 +334,21 @@ void FindNodes(std::vector<Row>& rows) {
   }
 }
 
-absl::Status StartNode(TopologyAssembler& assembler, const Row& row, uint8_t ports) {
-  if (row.is_switch()) {
-    return assembler.StartSwitch({row.node, row.lid, ports, 0, 0, *row.name}, row.line);
-  }
-  AdapterInfo info;
-  info.guid = row.node;
-  info.kind = row.kind == NodeKind::kRouter ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
-  info.port_count = ports;
-  info.description = *row.name;
-  return assembler.StartAdapter(std::move(info), row.line);
-}
-
 absl::Status AssembleNodes(TopologyAssembler& assembler, std::vector<Row>& rows) {
   // Only ports whose GUID is not their node's: most cables lead to switches.
   absl::flat_hash_map<Guid, Guid> node_of_port;
   for (const Row& row : rows) {
     if (row.node != row.guid) node_of_port.try_emplace(row.guid, row.node);
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& x, const Row& y) {
+  absl::c_stable_sort(rows, [](const Row& x, const Row& y) {
     return std::pair(x.node, x.port) < std::pair(y.node, y.port);
   });
   for (size_t i = 0; i < rows.size();) {
     size_t end = i;
     while (end < rows.size() && rows[end].node == rows[i].node) ++end;
     const uint8_t ports = std::max<uint8_t>(1, rows[end - 1].port);
-    RETURN_IF_ERROR(StartNode(assembler, rows[i], ports));
+    RETURN_IF_ERROR(assembler.StartNode(
+        {rows[i].node, rows[i].adapter, ports, rows[i].lid, 0, 0, *rows[i].name}, rows[i].line));
     for (; i < end; ++i) {
       const Row& row = rows[i];
       if (!row.linked) continue;
@@ -445,8 +423,7 @@ class Writer {
                     static_cast<int>(info.lid.value()), " lmc 0\n");
     const absl::Span<const Channel> row = fabric_.channels(fabric_.Vertex(s));
     std::vector<Channel> channels(row.begin(), row.end());
-    std::sort(channels.begin(), channels.end(),
-              [](const Channel& x, const Channel& y) { return x.port < y.port; });
+    absl::c_sort(channels, [](const Channel& x, const Channel& y) { return x.port < y.port; });
     for (const Channel& channel : channels) {
       absl::StrAppend(&out_, "[", static_cast<int>(channel.port.value()), "]\t");
       WriteRemote(channel);

@@ -50,7 +50,6 @@ class LinkLoad final {
     std::array<float, kPageChannels> values;
     float greatest;
   };
-  void FindGreatest();
 
   std::vector<std::shared_ptr<const Page>> pages_;  // null: no load in it
   size_t size_ = 0;

@@ -105,10 +105,10 @@ class CounterReader {
     Progress& progress = progress_[index];
     --progress.under_way;
     progress.waited += outcome.waited;
-    if (outcome.kind == MadOutcome::Kind::kUnanswered && TakeSecondChance(index)) {
+    if (outcome.is_unanswered() && TakeSecondChance(index)) {
       return Ask(index, lane, request.attribute, request.modifier);
     }
-    if (outcome.kind != MadOutcome::Kind::kUnanswered) {
+    if (!outcome.is_unanswered()) {
       progress.silences = 0;
       progress.has_answered = one_answered_ = true;
     }
@@ -143,14 +143,14 @@ class CounterReader {
   // Every node has to have the attribute; without it nothing extended is expected. Any other
   // refusal may be an accident: the switch is read without, and asked again at the next reading.
   bool OnClassPortInfo(uint32_t index, const MadOutcome& outcome) {
-    if (outcome.kind == MadOutcome::Kind::kUnanswered) {
+    if (outcome.is_unanswered()) {
       OnSilence(index, std::string(ToString(MadAttribute::kPerformanceClassPortInfo)));
       return false;
     }
     if (IsRedirected(outcome)) return FollowRedirection(index, outcome);
     PerformanceAgent& agent = agents_[swept_.switches[index].guid()];
-    agent.is_known = outcome.kind == MadOutcome::Kind::kAnswered || IsUnsupported(outcome.status);
-    if (outcome.kind == MadOutcome::Kind::kAnswered) {
+    agent.is_known = outcome.is_answered() || IsUnsupported(outcome.status);
+    if (outcome.is_answered()) {
       agent.abilities = DecodeCounterAbilities(outcome.data);
     }
     progress_[index].abilities = agent.abilities;
@@ -183,7 +183,7 @@ class CounterReader {
                   const MadOutcome& outcome) {
     const CounterAbilities& abilities = progress_[index].abilities;
     CounterReading& reading = progress_[index].lanes[lane].reading;
-    if (outcome.kind == MadOutcome::Kind::kUnanswered) {
+    if (outcome.is_unanswered()) {
       OnSilence(index, Of(attribute, reading.port));
       return false;
     }

@@ -123,8 +123,8 @@ class Discovery {
 
   // `request.subject` is the node before the last hop of the route.
   void OnNodeInfo(const MadRequest& request, const MadOutcome& outcome) {
-    if (outcome.kind != MadOutcome::Kind::kAnswered) {
-      const bool silent = outcome.kind == MadOutcome::Kind::kUnanswered;
+    if (!outcome.is_answered()) {
+      const bool silent = outcome.is_unanswered();
       if (silent && request.route.hop_count > 0) {
         const uint8_t out = request.route.port[request.route.hop_count];
         subnet_.nodes[request.subject].ports[out].is_end_silent = true;
@@ -203,14 +203,14 @@ class Discovery {
 
   void OnNodeDescription(const MadRequest& request, const MadOutcome& outcome) {
     FoundNode& node = subnet_.nodes[request.subject];
-    node.is_description_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
+    node.is_description_silent = outcome.is_unanswered();
     if (!CountSilence(request, outcome)) return;
     node.description = DecodeNodeDescription(outcome.data);
   }
 
   void OnSwitchInfo(const MadRequest& request, const MadOutcome& outcome) {
     FoundTable& table = subnet_.tables[request.subject];
-    table.is_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
+    table.is_silent = outcome.is_unanswered();
     if (!CountSilence(request, outcome)) return;
     const uint16_t top = DecodeLinearTableTop(outcome.data);
     if (top == 0) return;
@@ -225,7 +225,7 @@ class Discovery {
     const bool answered = CountSilence(request, outcome);
     AskNextBlock(request.subject);
     FoundTable& table = subnet_.tables[request.subject];
-    table.is_block_silent[request.modifier] = outcome.kind == MadOutcome::Kind::kUnanswered;
+    table.is_block_silent[request.modifier] = outcome.is_unanswered();
     if (!answered) return;
     const size_t first = size_t{request.modifier} * kLidsPerBlock;
     const size_t count = std::min<size_t>(kLidsPerBlock, table.ports.size() - first);
@@ -268,7 +268,7 @@ class Discovery {
 
   // The attribute is an extension: a node without it has plain QDR.
   void OnExtendedPortInfo(const MadRequest& request, const MadOutcome& outcome) {
-    if (outcome.kind != MadOutcome::Kind::kAnswered || !DecodeFdr10Active(outcome.data)) return;
+    if (!outcome.is_answered() || !DecodeFdr10Active(outcome.data)) return;
     subnet_.nodes[request.subject].ports[request.modifier].rate.speed = LaneSpeed::kFdr10;
   }
 
@@ -297,8 +297,8 @@ class Discovery {
   // True if the subject answered. Else notes what is missing.
   bool CountSilence(const MadRequest& request, const MadOutcome& outcome) {
     Progress& progress = progress_[request.subject];
-    if (outcome.kind != MadOutcome::Kind::kUnanswered) progress.silences = 0;
-    if (outcome.kind == MadOutcome::Kind::kAnswered) return true;
+    if (!outcome.is_unanswered()) progress.silences = 0;
+    if (outcome.is_answered()) return true;
     std::string what(ToString(request.attribute));
     if (request.attribute == MadAttribute::kPortInfo) {
       absl::StrAppend(&what, " of port ", request.modifier);
@@ -310,7 +310,7 @@ class Discovery {
     } else if (++progress.silences == kSilencesToGiveUp) {
       absl::StrAppend(&what, "; the node was asked no more");
     }
-    Note(request, what, outcome.kind == MadOutcome::Kind::kUnanswered);
+    Note(request, what, outcome.is_unanswered());
     return false;
   }
 

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/ib/swept_subnet.h"
@@ -69,8 +70,8 @@ class LightSweeper {
         OnAnswer(request, outcome);
       }));
     } while (BeginByOtherWays());
-    const bool one_answers = std::any_of(progress_.begin(), progress_.end(),
-                                         [](const Progress& p) { return p.has_answered; });
+    const bool one_answers =
+        absl::c_any_of(progress_, [](const Progress& p) { return p.has_answered; });
     if (one_answers || !result_.has_changed) return absl::OkStatus();
     return absl::UnavailableError(absl::StrCat("no switch answers any more: ", result_.what,
                                                "; check the cable of the local port"));
@@ -89,7 +90,7 @@ class LightSweeper {
   }
 
   void OnLocalPort(const MadOutcome& outcome) {
-    if (outcome.kind != MadOutcome::Kind::kAnswered) {
+    if (!outcome.is_answered()) {
       local_fault_ = absl::UnavailableError("the local port does not say how it is; sweep again");
       return;
     }
@@ -110,8 +111,8 @@ class LightSweeper {
       silent_switches_.push_back(index);
       return;
     }
-    const auto first = std::find_if(then.ports.begin(), then.ports.end(),
-                                    [](const FoundPort& port) { return port.answered; });
+    const auto first =
+        absl::c_find_if(then.ports, [](const FoundPort& port) { return port.answered; });
     Progress& progress = progress_[index];
     progress.first_port = static_cast<uint32_t>(first - then.ports.begin());
     progress.is_doubtful = progress.is_slow = is_doubtful;
@@ -200,7 +201,7 @@ class LightSweeper {
 
   void OnAnswer(const MadRequest& request, const MadOutcome& outcome) {
     const uint32_t index = request.subject;
-    const bool is_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
+    const bool is_silent = outcome.is_unanswered();
     progress_[index].waited += outcome.waited;
     const bool is_other_port = request.attribute == MadAttribute::kPortInfo &&
                                request.modifier != progress_[index].first_port;
@@ -216,7 +217,7 @@ class LightSweeper {
 
   // Nothing is made of silence: the ports tell that better.
   void OnIdentity(uint32_t index, const MadOutcome& outcome) {
-    if (outcome.kind != MadOutcome::Kind::kAnswered) return;
+    if (!outcome.is_answered()) return;
     const absl::StatusOr<NodeInfoRecord> now = DecodeNodeInfo(outcome.data);
     const SweptSwitch& then = swept_.switches[index];
     if (!now.ok() || now->node_guid == then.guid()) return;
@@ -228,7 +229,7 @@ class LightSweeper {
     const uint32_t index = request.subject, port = request.modifier;
     const SweptSwitch& then = swept_.switches[index];
     Progress& progress = progress_[index];
-    const bool is_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
+    const bool is_silent = outcome.is_unanswered();
     if (is_silent) {
       OnSilence(request);
     } else {
@@ -242,7 +243,7 @@ class LightSweeper {
       GiveUp(index, "it answers too slowly");
     AskNextPort(index);
     FollowCable(index, port, outcome);
-    if (outcome.kind == MadOutcome::Kind::kAnswered) {
+    if (outcome.is_answered()) {
       OnPortInfo(index, port, DecodePortInfo(outcome.data));
     } else if (!is_silent && then.ports[port].answered) {
       ChangeOfNode(
@@ -254,9 +255,8 @@ class LightSweeper {
   void FollowCable(uint32_t index, uint32_t port, const MadOutcome& outcome) {
     const uint32_t next = swept_.switches[index].ports[port].leads_to;
     if (next == FoundPort::kNoPeer) return;
-    const bool is_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
-    const bool is_up =
-        outcome.kind == MadOutcome::Kind::kAnswered && DecodePortInfo(outcome.data).link_up;
+    const bool is_silent = outcome.is_unanswered();
+    const bool is_up = outcome.is_answered() && DecodePortInfo(outcome.data).link_up;
     if (is_silent || is_up) Begin(next, /*is_doubtful=*/is_silent || progress_[index].is_slow);
   }
 
@@ -335,7 +335,7 @@ class LightSweeper {
     const auto ends = static_cast<uint32_t>(swept_.silent_ends.size());
     const auto all = ends + static_cast<uint32_t>(silent_switches_.size());
     const uint32_t count = std::min(kSilentInAll, all);
-    std::sort(silent_switches_.begin(), silent_switches_.end());  // the same order each time
+    absl::c_sort(silent_switches_);  // the same order each time
     uint32_t asked = 0;
     const auto ask_next = [&] {
       if (asked >= count) return;
@@ -362,9 +362,9 @@ class LightSweeper {
     const size_t ends = swept_.silent_ends.size();
     if (request.subject >= ends) {
       const SweptSwitch& then = swept_.switches[silent_switches_[request.subject - ends]];
-      if (outcome.kind == MadOutcome::Kind::kUnanswered) {
+      if (outcome.is_unanswered()) {
         result_.unanswered.push_back(then.Unanswered("PortInfo of port 0"));
-      } else if (outcome.kind == MadOutcome::Kind::kAnswered) {
+      } else if (outcome.is_answered()) {
         ChangeOfNode(absl::StrCat(then.Name(), " answers again"));
       }
       return;
@@ -374,7 +374,7 @@ class LightSweeper {
     const std::string place =
         absl::StrCat(at_switch ? swept_.switches[end.at].Name() : "the local adapter", " port ",
                      end.port.value());
-    if (outcome.kind != MadOutcome::Kind::kUnanswered) {
+    if (!outcome.is_unanswered()) {
       return ChangeOfNode(absl::StrCat(place, ": the node at the other end answers now"));
     }
     result_.unanswered.push_back({ToString(end.route),

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "daemon/fabric/topology_lines.h"
 
@@ -92,7 +93,7 @@ void EncodeSubnGet(const DirectedRoute& route, MadAttribute attribute, uint32_t 
   mad[kHopCount] = route.hop_count;
   Put(mad, kSourceLid, 2, kPermissiveLid);
   Put(mad, kDestinationLid, 2, kPermissiveLid);
-  std::copy(route.port.begin(), route.port.end(), mad.begin() + kInitialPath);
+  absl::c_copy(route.port, mad.begin() + kInitialPath);
 }
 
 void EncodePerformanceGet(MadAttribute attribute, PortNum port, uint32_t transaction, Mad& mad) {

@@ -9,16 +9,11 @@
 // Invariants: every submitted request reaches the handler exactly once unless Run fails or is
 // abandoned; every send has a transaction number of its own, so that a late answer to an earlier
 // attempt still counts and a second answer does not; at most `max_unheard` sends run ahead of the
-// last one known to have left the port's queue, because a port that stops reading would otherwise
-// block the sender for ever.
+// last one known to have left the port's queue.
 //
-// A lost node and a lost port look alike. When a request runs out of attempts and nothing at all
-// was heard since its first one, the engine asks the local port itself (zero hops, no cable): if
-// that is silent too, Run fails; otherwise the node is the one that is silent.
-//
-// Subnet management by directed route and performance management by LID share window, numbers and
-// timers; a node's ear is the same for both. Knows the header of a packet but not what its
-// attributes mean.
+// README.md says how a lost node is told from a lost port. Subnet management by directed route and
+// performance management by LID share window, numbers and timers; a node's ear is the same for
+// both. Knows the header of a packet but not what its attributes mean.
 #ifndef COPPICE_DAEMON_IB_MAD_ENGINE_H_
 #define COPPICE_DAEMON_IB_MAD_ENGINE_H_
 
@@ -79,6 +74,8 @@ struct MadOutcome {
   uint16_t status = 0;    // of kRefused (IBA vol. 1, 13.4.7)
   MadData data{};         // of kAnswered
   absl::Duration waited;  // since the request was first sent
+  bool is_answered() const { return kind == Kind::kAnswered; }
+  bool is_unanswered() const { return kind == Kind::kUnanswered; }
 };
 
 struct MadEngineOptions {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -165,7 +166,7 @@ class Assembler {
       result.tables = TakeTables(*result.fabric);
     }
     result.unanswered = std::move(subnet_.unanswered);
-    std::sort(result.unanswered.begin(), result.unanswered.end(), [](const auto& x, const auto& y) {
+    absl::c_sort(result.unanswered, [](const auto& x, const auto& y) {
       return std::tie(x.path, x.what) < std::tie(y.path, y.what);
     });
     return result;
@@ -215,25 +216,12 @@ class Assembler {
   }
 
   absl::Status AddNode(const FoundNode& node) {
-    if (node.info.is_switch()) {
-      SwitchInfo info;
-      info.guid = node.info.node_guid;
-      info.lid = node.ports[0].lid;
-      info.port_count = node.info.port_count;
-      info.device_id = node.info.device_id;
-      info.vendor_id = node.info.vendor_id;
-      info.description = node.description;
-      return builder_.AddSwitch(std::move(info));
-    }
-    AdapterInfo info;
-    info.guid = node.info.node_guid;
-    info.kind =
-        node.info.type == NodeType::kRouter ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
-    info.port_count = node.info.port_count;
-    info.device_id = node.info.device_id;
-    info.vendor_id = node.info.vendor_id;
-    info.description = node.description;
-    return builder_.AddAdapter(std::move(info));
+    const NodeInfoRecord& info = node.info;
+    std::optional<AdapterKind> adapter;
+    if (info.type == NodeType::kRouter) adapter = AdapterKind::kRouter;
+    if (info.type == NodeType::kChannelAdapter) adapter = AdapterKind::kChannelAdapter;
+    return builder_.AddNode({info.node_guid, adapter, info.port_count, node.ports[0].lid,
+                             info.device_id, info.vendor_id, node.description});
   }
 
   absl::Status AddPorts(const FoundNode& node) {

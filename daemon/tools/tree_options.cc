@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/fabric/forwarding_table_reader.h"
+#include "daemon/fabric/forwarding_tables.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
 #include "proto/text/text_file.h"
