@@ -134,6 +134,34 @@ absl::StatusOr<EndpointIndex> PortOfHost(const Fabric& fabric, HostIndex host, u
                                           "; it has ", absl::StrJoin(ports, ", ")));
 }
 
+struct Named {
+  absl::string_view host, device;
+  uint32_t adapter;
+  bool operator<(const Named& other) const {
+    return std::tie(host, device, adapter) < std::tie(other.host, other.device, other.adapter);
+  }
+  bool Twin(const Named& other) const { return host == other.host && device == other.device; }
+};
+
+// Gives adapters that cannot be told apart, or have no name at all, hosts of their own, by their
+// GUIDs; the names are kept in `own_names`. True if there were any. `named` is sorted.
+bool NameTwinsApart(const std::vector<AdapterInfo>& adapters, std::vector<Named>& named,
+                    std::vector<std::string>& own_names) {
+  std::vector<size_t> twins;
+  for (size_t i = 0; i < named.size(); ++i) {
+    const bool twin = (i > 0 && named[i].Twin(named[i - 1])) ||
+                      (i + 1 < named.size() && named[i].Twin(named[i + 1]));
+    if (twin || named[i].host.empty()) twins.push_back(i);
+  }
+  own_names.reserve(twins.size());  // the views into them must last
+  for (const size_t i : twins) {
+    const std::string guid = ToString(adapters[named[i].adapter].guid);
+    own_names.push_back(named[i].host.empty() ? guid : absl::StrCat(named[i].host, "#", guid));
+  }
+  for (size_t i = 0; i < twins.size(); ++i) named[twins[i]].host = own_names[i];
+  return !twins.empty();
+}
+
 }  // namespace
 
 std::string EndpointName(const Fabric& fabric, EndpointIndex endpoint) {
@@ -201,38 +229,6 @@ absl::StatusOr<std::vector<std::string>> ExpandEndpointNames(const Fabric& fabri
   }
   return expanded;
 }
-
-namespace {
-
-struct Named {
-  absl::string_view host, device;
-  uint32_t adapter;
-  bool operator<(const Named& other) const {
-    return std::tie(host, device, adapter) < std::tie(other.host, other.device, other.adapter);
-  }
-  bool Twin(const Named& other) const { return host == other.host && device == other.device; }
-};
-
-// Gives adapters that cannot be told apart, or have no name at all, hosts of their own, by their
-// GUIDs; the names are kept in `own_names`. True if there were any. `named` is sorted.
-bool NameTwinsApart(const std::vector<AdapterInfo>& adapters, std::vector<Named>& named,
-                    std::vector<std::string>& own_names) {
-  std::vector<size_t> twins;
-  for (size_t i = 0; i < named.size(); ++i) {
-    const bool twin = (i > 0 && named[i].Twin(named[i - 1])) ||
-                      (i + 1 < named.size() && named[i].Twin(named[i + 1]));
-    if (twin || named[i].host.empty()) twins.push_back(i);
-  }
-  own_names.reserve(twins.size());  // the views into them must last
-  for (const size_t i : twins) {
-    const std::string guid = ToString(adapters[named[i].adapter].guid);
-    own_names.push_back(named[i].host.empty() ? guid : absl::StrCat(named[i].host, "#", guid));
-  }
-  for (size_t i = 0; i < twins.size(); ++i) named[twins[i]].host = own_names[i];
-  return !twins.empty();
-}
-
-}  // namespace
 
 std::pair<absl::string_view, absl::string_view> SplitNodeDescription(
     absl::string_view description) {

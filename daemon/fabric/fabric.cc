@@ -30,6 +30,16 @@ constexpr std::array<SpeedName, 9> kSpeeds = {{
     {LaneSpeed::kXdr, "XDR", 200},
 }};
 
+template <class T>
+size_t HeapBytes(const std::vector<T>& v) {
+  return v.capacity() * sizeof(T);
+}
+
+size_t HeapBytes(const std::string& s) {
+  static const size_t inline_capacity = std::string().capacity();
+  return s.capacity() > inline_capacity ? s.capacity() + 1 : 0;
+}
+
 }  // namespace
 
 double DataRateGbps(LinkRate rate) {
@@ -63,20 +73,6 @@ std::optional<LinkRate> ParseLinkRate(absl::string_view text) {
   }
   return {};
 }
-
-namespace {
-
-template <class T>
-size_t HeapBytes(const std::vector<T>& v) {
-  return v.capacity() * sizeof(T);
-}
-
-size_t HeapBytes(const std::string& s) {
-  static const size_t inline_capacity = std::string().capacity();
-  return s.capacity() > inline_capacity ? s.capacity() + 1 : 0;
-}
-
-}  // namespace
 
 std::shared_ptr<const Fabric> Fabric::WithVersion(uint64_t version) const {
   auto copy = std::shared_ptr<Fabric>(new Fabric(*this));

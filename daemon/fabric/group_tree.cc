@@ -175,24 +175,6 @@ class TreeBuilder {
   GroupTree tree_;
 };
 
-}  // namespace
-
-bool IsPlainName(absl::string_view name) {
-  if (name.empty() || name.size() > kMaxLetters || name.front() == '-') return false;
-  for (const absl::string_view word : {"all", "default"}) {
-    if (absl::EqualsIgnoreCase(name, word)) return false;
-  }
-  return absl::c_all_of(name, [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
-  });
-}
-
-GroupTree MakeGroupTree(const Fabric& fabric, const Hierarchy& hierarchy) {
-  return TreeBuilder(fabric, hierarchy).Build();
-}
-
-namespace {
-
 constexpr size_t kMaxTogether = 4;
 constexpr uint32_t kUnseen = std::numeric_limits<uint32_t>::max();
 
@@ -280,6 +262,20 @@ class Clustering {
 };
 
 }  // namespace
+
+bool IsPlainName(absl::string_view name) {
+  if (name.empty() || name.size() > kMaxLetters || name.front() == '-') return false;
+  for (const absl::string_view word : {"all", "default"}) {
+    if (absl::EqualsIgnoreCase(name, word)) return false;
+  }
+  return absl::c_all_of(name, [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+  });
+}
+
+GroupTree MakeGroupTree(const Fabric& fabric, const Hierarchy& hierarchy) {
+  return TreeBuilder(fabric, hierarchy).Build();
+}
 
 std::vector<LeafCluster> ClusterLeaves(const Fabric& fabric, std::vector<SwitchIndex> leaves) {
   Clustering clustering(fabric);

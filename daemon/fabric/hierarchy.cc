@@ -65,48 +65,6 @@ bool IsConsistent(const GridPosition& position) {
   return true;
 }
 
-}  // namespace
-
-absl::string_view ToString(GridKind kind) {
-  switch (kind) {
-    case GridKind::kTorus:
-      return "torus";
-    case GridKind::kMesh:
-      return "mesh";
-    case GridKind::kHypercube:
-      return "hypercube";
-  }
-  return "unknown";
-}
-
-std::string FormatPosition(absl::string_view name, const GridPosition& position) {
-  return absl::StrCat(name, "(", absl::StrJoin(position.at, ","), ";",
-                      absl::StrJoin(position.extents, "x"), " ", ToString(position.kind), ")");
-}
-
-std::optional<GridPosition> ParsePosition(absl::string_view description) {
-  if (description.empty() || description.back() != ')') return std::nullopt;
-  const size_t open = description.rfind('(');
-  if (open == absl::string_view::npos) return std::nullopt;
-  const absl::string_view inside = description.substr(open + 1, description.size() - open - 2);
-  const size_t semicolon = inside.find(';');
-  const size_t blank = inside.rfind(' ');
-  if (semicolon == absl::string_view::npos || blank == absl::string_view::npos ||
-      blank < semicolon) {
-    return std::nullopt;
-  }
-  const auto at = ParseNumbers(inside.substr(0, semicolon), ',', kMaxExtent);
-  const auto extents =
-      ParseNumbers(inside.substr(semicolon + 1, blank - semicolon - 1), 'x', kMaxExtent + 1);
-  const auto kind = ParseKind(inside.substr(blank + 1));
-  if (!at || !extents || !kind) return std::nullopt;
-  GridPosition position{*at, *extents, *kind};
-  if (!IsConsistent(position)) return std::nullopt;
-  return position;
-}
-
-namespace {
-
 // Numbers groups by their lowest endpoint.
 template <class KeyOf>
 Hierarchy::Level MakeLevel(const Fabric& fabric, std::string name, KeyOf key_of) {
@@ -180,32 +138,6 @@ std::string MiddleName(const std::string& shape, size_t number) {
   return number == 1 ? std::string(word) : absl::StrCat(word, " ", number);
 }
 
-}  // namespace
-
-std::shared_ptr<const Hierarchy> DeriveHierarchy(const Fabric& fabric) {
-  auto hierarchy = std::make_shared<Hierarchy>();
-  Middle middle = GroupSwitches(fabric);
-  hierarchy->shape = middle.shape;
-  std::vector<Hierarchy::Level>& levels = hierarchy->levels;
-  levels.push_back(
-      MakeLevel(fabric, "host", [&](EndpointIndex e) { return fabric.bundle(e).value(); }));
-  levels.push_back(
-      MakeLevel(fabric, "leaf switch", [&](EndpointIndex e) { return LeafKey(fabric, e); }));
-  Hierarchy::Level component = MakeLevel(
-      fabric, "component", [&](EndpointIndex e) { return fabric.component(fabric.Vertex(e)); });
-  for (const SwitchPartition& partition : middle.levels) {
-    const std::string name = MiddleName(middle.shape, levels.size() - 1);
-    Hierarchy::Level level = MakeLevel(fabric, name, [&](EndpointIndex e) {
-      const uint32_t key = LeafKey(fabric, e);
-      return key < fabric.switch_count() ? partition[key] : key;
-    });
-    if (level.group == levels.back().group || level.group == component.group) continue;
-    levels.push_back(std::move(level));
-  }
-  levels.push_back(std::move(component));
-  return hierarchy;
-}
-
 // Layers of a tree-like fabric. A switch's layer is its distance from the switches that hosts are
 // cabled to; a pod is what stays joined when every layer above the pod's is taken away.
 //
@@ -223,8 +155,6 @@ std::shared_ptr<const Hierarchy> DeriveHierarchy(const Fabric& fabric) {
 // there is at most a tenth of the links: a management switch that hangs on two spines of a
 // dragonfly+ makes no layer. Without such a layer the fabric is no tree and the method does not
 // fit.
-
-namespace {
 
 constexpr uint32_t kNoLayer = std::numeric_limits<uint32_t>::max();
 
@@ -352,6 +282,68 @@ std::vector<SwitchPartition> Cut(const Fabric& fabric, const std::vector<uint32_
 }
 
 }  // namespace
+
+absl::string_view ToString(GridKind kind) {
+  switch (kind) {
+    case GridKind::kTorus:
+      return "torus";
+    case GridKind::kMesh:
+      return "mesh";
+    case GridKind::kHypercube:
+      return "hypercube";
+  }
+  return "unknown";
+}
+
+std::string FormatPosition(absl::string_view name, const GridPosition& position) {
+  return absl::StrCat(name, "(", absl::StrJoin(position.at, ","), ";",
+                      absl::StrJoin(position.extents, "x"), " ", ToString(position.kind), ")");
+}
+
+std::optional<GridPosition> ParsePosition(absl::string_view description) {
+  if (description.empty() || description.back() != ')') return std::nullopt;
+  const size_t open = description.rfind('(');
+  if (open == absl::string_view::npos) return std::nullopt;
+  const absl::string_view inside = description.substr(open + 1, description.size() - open - 2);
+  const size_t semicolon = inside.find(';');
+  const size_t blank = inside.rfind(' ');
+  if (semicolon == absl::string_view::npos || blank == absl::string_view::npos ||
+      blank < semicolon) {
+    return std::nullopt;
+  }
+  const auto at = ParseNumbers(inside.substr(0, semicolon), ',', kMaxExtent);
+  const auto extents =
+      ParseNumbers(inside.substr(semicolon + 1, blank - semicolon - 1), 'x', kMaxExtent + 1);
+  const auto kind = ParseKind(inside.substr(blank + 1));
+  if (!at || !extents || !kind) return std::nullopt;
+  GridPosition position{*at, *extents, *kind};
+  if (!IsConsistent(position)) return std::nullopt;
+  return position;
+}
+
+std::shared_ptr<const Hierarchy> DeriveHierarchy(const Fabric& fabric) {
+  auto hierarchy = std::make_shared<Hierarchy>();
+  Middle middle = GroupSwitches(fabric);
+  hierarchy->shape = middle.shape;
+  std::vector<Hierarchy::Level>& levels = hierarchy->levels;
+  levels.push_back(
+      MakeLevel(fabric, "host", [&](EndpointIndex e) { return fabric.bundle(e).value(); }));
+  levels.push_back(
+      MakeLevel(fabric, "leaf switch", [&](EndpointIndex e) { return LeafKey(fabric, e); }));
+  Hierarchy::Level component = MakeLevel(
+      fabric, "component", [&](EndpointIndex e) { return fabric.component(fabric.Vertex(e)); });
+  for (const SwitchPartition& partition : middle.levels) {
+    const std::string name = MiddleName(middle.shape, levels.size() - 1);
+    Hierarchy::Level level = MakeLevel(fabric, name, [&](EndpointIndex e) {
+      const uint32_t key = LeafKey(fabric, e);
+      return key < fabric.switch_count() ? partition[key] : key;
+    });
+    if (level.group == levels.back().group || level.group == component.group) continue;
+    levels.push_back(std::move(level));
+  }
+  levels.push_back(std::move(component));
+  return hierarchy;
+}
 
 SwitchPartitions PartitionByLayers(const Fabric& fabric) {
   const std::vector<uint32_t> layer = Layers(fabric);

@@ -49,33 +49,6 @@ SwitchPartitions PartitionByPositions(const Fabric& fabric,
   return result;
 }
 
-}  // namespace
-
-// On the grid that most positions are on.
-SwitchPartitions PartitionByCoordinates(const Fabric& fabric) {
-  using Grid = std::pair<GridKind, std::vector<int32_t>>;
-  std::vector<std::optional<GridPosition>> stated;  // [switch]
-  std::map<Grid, uint32_t> votes;
-  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-    stated.push_back(ParsePosition(fabric.switch_info(SwitchIndex(s)).description));
-    if (stated[s]) ++votes[{stated[s]->kind, stated[s]->extents}];
-  }
-  const auto most = std::ranges::max_element(votes, {}, &std::pair<const Grid, uint32_t>::second);
-  std::vector<std::vector<int32_t>> positions(fabric.switch_count());
-  std::set<std::vector<int32_t>> seen;
-  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-    if (!stated[s] || Grid(stated[s]->kind, stated[s]->extents) != most->first) continue;
-    if (seen.insert(stated[s]->at).second) positions[s] = stated[s]->at;
-  }
-  std::vector<std::string> shape(fabric.component_count());
-  if (seen.empty() || 10 * seen.size() < size_t{9} * fabric.switch_count()) {
-    positions.assign(fabric.switch_count(), {});
-  } else {
-    shape.assign(fabric.component_count(), std::string(ToString(most->first.first)));
-  }
-  return PartitionByPositions(fabric, positions, std::move(shape));
-}
-
 // Grids by their cables alone: which switches are in one line, plane or block of a torus, mesh or
 // hypercube whose switches are called anyhow.
 //
@@ -96,8 +69,6 @@ SwitchPartitions PartitionByCoordinates(const Fabric& fabric) {
 // A ring of four is the product of two paths of two, so cables cannot tell a torus of 4 x 4 from a
 // hypercube of 16 switches. Paths of two are taken together by twos where the other dimensions are
 // rings or there are none: 4x4x4 and 6 dimensions of 2 are both called a torus of 4x4x4.
-
-namespace {
 
 constexpr uint32_t kUnset = 0xffffffff;
 
@@ -330,6 +301,31 @@ std::optional<FoundGrid> FindGridIn(const SwitchGraph& graph) {
 }
 
 }  // namespace
+
+// On the grid that most positions are on.
+SwitchPartitions PartitionByCoordinates(const Fabric& fabric) {
+  using Grid = std::pair<GridKind, std::vector<int32_t>>;
+  std::vector<std::optional<GridPosition>> stated;  // [switch]
+  std::map<Grid, uint32_t> votes;
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    stated.push_back(ParsePosition(fabric.switch_info(SwitchIndex(s)).description));
+    if (stated[s]) ++votes[{stated[s]->kind, stated[s]->extents}];
+  }
+  const auto most = std::ranges::max_element(votes, {}, &std::pair<const Grid, uint32_t>::second);
+  std::vector<std::vector<int32_t>> positions(fabric.switch_count());
+  std::set<std::vector<int32_t>> seen;
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    if (!stated[s] || Grid(stated[s]->kind, stated[s]->extents) != most->first) continue;
+    if (seen.insert(stated[s]->at).second) positions[s] = stated[s]->at;
+  }
+  std::vector<std::string> shape(fabric.component_count());
+  if (seen.empty() || 10 * seen.size() < size_t{9} * fabric.switch_count()) {
+    positions.assign(fabric.switch_count(), {});
+  } else {
+    shape.assign(fabric.component_count(), std::string(ToString(most->first.first)));
+  }
+  return PartitionByPositions(fabric, positions, std::move(shape));
+}
 
 SwitchPartitions PartitionByGridStructure(const Fabric& fabric) {
   std::vector<std::vector<uint32_t>> switches(fabric.component_count());

@@ -210,15 +210,7 @@ class Reader {
   bool has_rates_ = false;  // some port line had LIDs and a rate, so all should
 };
 
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscover(TopologyLines& lines) {
-  return Reader(lines).Read();
-}
-
 // The report of `ibnetdiscover -p`: rows of ports, from which the nodes are found again.
-
-namespace {
 
 // A row that names a cable: CA 3 1 0x0002c9030006db4d 4x QDR - SW 7 1 0x0002c9020040b0e0 ( ... ),
 // or a port without one.
@@ -367,28 +359,6 @@ absl::Status AssembleNodes(TopologyAssembler& assembler, std::vector<Row>& rows)
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscoverPorts(TopologyLines& lines) {
-  TopologyAssembler assembler(lines.origin());
-  {
-    Report report;
-    absl::string_view line;
-    while (lines.Next(&line)) {
-      if (IsChatter(line)) continue;
-      const absl::Status read = ReadRow(line, report);
-      if (!read.ok()) return lines.Error(read.message());
-      report.rows.back().line = lines.number();
-    }
-    RETURN_IF_ERROR(lines.status());
-    FindNodes(report.rows);
-    RETURN_IF_ERROR(AssembleNodes(assembler, report.rows));
-  }
-  return assembler.Finish();
-}
-
-namespace {
-
 char LetterOf(AdapterKind kind) { return kind == AdapterKind::kRouter ? 'R' : 'H'; }
 
 // One fabric on its way into one string.
@@ -495,6 +465,28 @@ class Writer {
 };
 
 }  // namespace
+
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscover(TopologyLines& lines) {
+  return Reader(lines).Read();
+}
+
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscoverPorts(TopologyLines& lines) {
+  TopologyAssembler assembler(lines.origin());
+  {
+    Report report;
+    absl::string_view line;
+    while (lines.Next(&line)) {
+      if (IsChatter(line)) continue;
+      const absl::Status read = ReadRow(line, report);
+      if (!read.ok()) return lines.Error(read.message());
+      report.rows.back().line = lines.number();
+    }
+    RETURN_IF_ERROR(lines.status());
+    FindNodes(report.rows);
+    RETURN_IF_ERROR(AssembleNodes(assembler, report.rows));
+  }
+  return assembler.Finish();
+}
 
 std::string WriteIbnetdiscover(const Fabric& fabric) { return Writer(fabric).Write(); }
 

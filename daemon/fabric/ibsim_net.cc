@@ -290,16 +290,6 @@ class IbsimReader {
   Names names_;                // in full
 };
 
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbsimNet(TopologyLines& lines) {
-  TopologyAssembler assembler(lines.origin());
-  RETURN_IF_ERROR(IbsimReader(lines).Read(assembler));
-  return assembler.Finish();
-}
-
-namespace {
-
 constexpr size_t kMaxName = 60;         // ibsim's NODEIDLEN is 65, with prefix and end
 constexpr size_t kMaxDescription = 63;  // IBA vol. 1, 14.2.5.2 NodeDescription: 64 bytes, with end
 
@@ -432,6 +422,12 @@ class IbsimWriter {
 };
 
 }  // namespace
+
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbsimNet(TopologyLines& lines) {
+  TopologyAssembler assembler(lines.origin());
+  RETURN_IF_ERROR(IbsimReader(lines).Read(assembler));
+  return assembler.Finish();
+}
 
 std::string WriteIbsimNet(const Fabric& fabric) { return IbsimWriter(fabric).Write(); }
 

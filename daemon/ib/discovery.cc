@@ -114,9 +114,7 @@ class Discovery {
         return OnExtendedPortInfo(request, outcome);
       case MadAttribute::kLinearForwardingTable:
         return OnTableBlock(request, outcome);
-      case MadAttribute::kPerformanceClassPortInfo:
-      case MadAttribute::kPortCounters:
-      case MadAttribute::kPortCountersExtended:
+      default:
         return;  // not asked here
     }
   }

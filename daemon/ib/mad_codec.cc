@@ -68,6 +68,15 @@ constexpr std::pair<uint8_t, LaneSpeed> kSpeeds[] = {
 constexpr std::pair<uint8_t, LaneSpeed> kExtendedSpeeds[] = {
     {1, LaneSpeed::kFdr}, {2, LaneSpeed::kEdr}, {4, LaneSpeed::kHdr}, {8, LaneSpeed::kNdr}};
 
+// Two readings' difference stays right modulo 2^64 where the product overflows.
+void DecodeData(const MadData& data, size_t at, int bytes, PortCounters& counters) {
+  constexpr uint64_t kOctetsPerUnit = 4;
+  counters.sent_bytes = Get(data, at, bytes) * kOctetsPerUnit;
+  counters.received_bytes = Get(data, at + bytes, bytes) * kOctetsPerUnit;
+  counters.sent_packets = Get(data, at + 2 * bytes, bytes);
+  counters.received_packets = Get(data, at + 3 * bytes, bytes);
+}
+
 }  // namespace
 
 absl::string_view ToString(MadAttribute attribute) {
@@ -226,19 +235,6 @@ void DecodePortErrors(const MadData& data, const CounterAbilities& abilities,
   counters.vl15_dropped = Get(data, 22, 2);
   counters.sent_wait_ticks = abilities.wait ? Get(data, 40, 4) : 0;
 }
-
-namespace {
-
-// Two readings' difference stays right modulo 2^64 where the product overflows.
-void DecodeData(const MadData& data, size_t at, int bytes, PortCounters& counters) {
-  constexpr uint64_t kOctetsPerUnit = 4;
-  counters.sent_bytes = Get(data, at, bytes) * kOctetsPerUnit;
-  counters.received_bytes = Get(data, at + bytes, bytes) * kOctetsPerUnit;
-  counters.sent_packets = Get(data, at + 2 * bytes, bytes);
-  counters.received_packets = Get(data, at + 3 * bytes, bytes);
-}
-
-}  // namespace
 
 void DecodePortData(const MadData& data, PortCounters& counters) {
   DecodeData(data, 24, 4, counters);

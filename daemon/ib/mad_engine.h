@@ -141,14 +141,14 @@ class MadEngine {
   absl::Status FillWindow();
   absl::Status Start(MadRequest request, bool is_probe);
   absl::Status SendAttempt(uint32_t slot);
-  absl::Status ReceiveBatch(const Handler& handler);
-  void OnEvent(MadEvent event, const Mad& mad, const Handler& handler);
-  void OnReply(const Mad& mad, const Handler& handler);
-  absl::Status Expire(const Handler& handler);
+  absl::Status ReceiveBatch();
+  void OnEvent(MadEvent event, const Mad& mad);
+  void OnReply(const Mad& mad);
+  absl::Status Expire();
   int AttemptsOf(int max_attempts) const;
-  absl::Status OnExhausted(uint32_t slot, const Handler& handler);
-  void OnLocalPortAlive(const Handler& handler);
-  void Complete(uint32_t slot, const MadOutcome& outcome, const Handler& handler);
+  absl::Status OnExhausted(uint32_t slot);
+  void OnLocalPortAlive();
+  void Complete(uint32_t slot, MadOutcome outcome);
   absl::Duration UntilNextDeadline() const;
   void Forget();
 
@@ -162,6 +162,7 @@ class MadEngine {
   int busy_ = 0;
   bool probing_ = false;
   bool is_abandoned_ = false;
+  const Handler* handler_ = nullptr;  // of the present Run
   absl::flat_hash_map<uint32_t, uint32_t>
       slot_of_;  // transaction -> slot, all attempts of busy ones
   uint32_t next_transaction_ = 1;

@@ -59,56 +59,6 @@ bool LeadTo(uint32_t index, const DirectedRoute& route,
   return true;
 }
 
-}  // namespace
-
-void SubnetRecord::Note(const FoundNode& node, std::string what, bool is_silent) {
-  UnansweredNode entry{ToString(node.route), Guid(0),  PortNum(0), std::move(what),
-                       node.info.node_guid,  is_silent};
-  for (const FoundPort& port : node.ports) {
-    if (!port.is_cabled()) continue;
-    const NodeInfoRecord& peer = nodes[port.peer].info;
-    if (!peer.is_switch() && entry.neighbour != Guid(0)) continue;
-    entry.neighbour = peer.node_guid;
-    entry.neighbour_port = port.peer_port;
-    if (peer.is_switch()) break;
-  }
-  unanswered.push_back(std::move(entry));
-}
-
-std::string SweptSwitch::Name() const {
-  return absl::StrCat("switch ", description.empty() ? ToString(guid()) : description);
-}
-
-UnansweredNode SweptSwitch::Unanswered(absl::string_view what) const {
-  return {ToString(route), neighbour, neighbour_port, absl::StrCat(Name(), ": ", what)};
-}
-
-SweptSubnet RememberSwitches(const SubnetRecord& subnet) {
-  SweptSubnet swept;
-  swept.local = subnet.nodes.front();
-  const std::vector<uint8_t> claims = CountClaims(subnet);
-  absl::flat_hash_map<std::string, uint32_t> by_route;
-  for (const FoundNode& node : subnet.nodes) {
-    uint32_t index = SweptSwitch::kNone;
-    if (node.info.is_switch()) {
-      index = static_cast<uint32_t>(swept.switches.size());
-      swept.switches.push_back(Remember(subnet, node, claims));
-      swept.switches.back().is_first = !LeadTo(index, node.route, by_route, swept);
-      by_route.emplace(ToString(node.route), index);
-    }
-    swept.switch_of.push_back(index);
-    for (size_t number = 1; number < node.ports.size(); ++number) {
-      const FoundPort& end = node.ports[number];
-      if (!end.is_end_silent || end.is_cabled()) continue;
-      const PortNum port(static_cast<uint8_t>(number));
-      swept.silent_ends.push_back({index, port, node.route.Then(port)});
-    }
-  }
-  return swept;
-}
-
-namespace {
-
 std::string LastDescription(const Fabric& fabric, const FoundNode& node) {
   const Guid guid = node.info.node_guid;
   if (node.info.is_switch()) {
@@ -132,21 +82,6 @@ void FillTable(absl::Span<const uint8_t> last, bool was_asked, FoundTable& table
     if (table.is_block_silent[lid / kLidsPerBlock]) table.ports[lid] = last[lid];
   }
 }
-
-}  // namespace
-
-void FillFromLast(const Fabric& fabric, const ForwardingTables* tables, bool were_tables_asked,
-                  SubnetRecord& subnet) {
-  for (size_t n = 0; n < subnet.nodes.size(); ++n) {
-    FoundNode& node = subnet.nodes[n];
-    if (node.is_description_silent) node.description = LastDescription(fabric, node);
-    if (tables == nullptr || !node.info.is_switch()) continue;
-    const std::optional<SwitchIndex> s = fabric.FindSwitch(node.info.node_guid);
-    if (s) FillTable(tables->row(*s), were_tables_asked, subnet.tables[n]);
-  }
-}
-
-namespace {
 
 class Assembler {
  public:
@@ -260,6 +195,63 @@ class Assembler {
 };
 
 }  // namespace
+
+void SubnetRecord::Note(const FoundNode& node, std::string what, bool is_silent) {
+  UnansweredNode entry{ToString(node.route), Guid(0),  PortNum(0), std::move(what),
+                       node.info.node_guid,  is_silent};
+  for (const FoundPort& port : node.ports) {
+    if (!port.is_cabled()) continue;
+    const NodeInfoRecord& peer = nodes[port.peer].info;
+    if (!peer.is_switch() && entry.neighbour != Guid(0)) continue;
+    entry.neighbour = peer.node_guid;
+    entry.neighbour_port = port.peer_port;
+    if (peer.is_switch()) break;
+  }
+  unanswered.push_back(std::move(entry));
+}
+
+std::string SweptSwitch::Name() const {
+  return absl::StrCat("switch ", description.empty() ? ToString(guid()) : description);
+}
+
+UnansweredNode SweptSwitch::Unanswered(absl::string_view what) const {
+  return {ToString(route), neighbour, neighbour_port, absl::StrCat(Name(), ": ", what)};
+}
+
+SweptSubnet RememberSwitches(const SubnetRecord& subnet) {
+  SweptSubnet swept;
+  swept.local = subnet.nodes.front();
+  const std::vector<uint8_t> claims = CountClaims(subnet);
+  absl::flat_hash_map<std::string, uint32_t> by_route;
+  for (const FoundNode& node : subnet.nodes) {
+    uint32_t index = SweptSwitch::kNone;
+    if (node.info.is_switch()) {
+      index = static_cast<uint32_t>(swept.switches.size());
+      swept.switches.push_back(Remember(subnet, node, claims));
+      swept.switches.back().is_first = !LeadTo(index, node.route, by_route, swept);
+      by_route.emplace(ToString(node.route), index);
+    }
+    swept.switch_of.push_back(index);
+    for (size_t number = 1; number < node.ports.size(); ++number) {
+      const FoundPort& end = node.ports[number];
+      if (!end.is_end_silent || end.is_cabled()) continue;
+      const PortNum port(static_cast<uint8_t>(number));
+      swept.silent_ends.push_back({index, port, node.route.Then(port)});
+    }
+  }
+  return swept;
+}
+
+void FillFromLast(const Fabric& fabric, const ForwardingTables* tables, bool were_tables_asked,
+                  SubnetRecord& subnet) {
+  for (size_t n = 0; n < subnet.nodes.size(); ++n) {
+    FoundNode& node = subnet.nodes[n];
+    if (node.is_description_silent) node.description = LastDescription(fabric, node);
+    if (tables == nullptr || !node.info.is_switch()) continue;
+    const std::optional<SwitchIndex> s = fabric.FindSwitch(node.info.node_guid);
+    if (s) FillTable(tables->row(*s), were_tables_asked, subnet.tables[n]);
+  }
+}
 
 absl::StatusOr<SweepResult> AssembleFabric(SubnetRecord subnet, const SweepOptions& options) {
   absl::StatusOr<SweepResult> result = Assembler(std::move(subnet)).Assemble(options);

@@ -74,6 +74,41 @@ absl::StatusOr<PortSelection> FindFirstPort() {
       "umad: no InfiniBand port on this machine; ibstat lists the adapters that the kernel knows");
 }
 
+constexpr int kPermissiveDestination = 0xFFFF;
+// General services are behind queue pair 1 and its well-known key (IBA vol. 1, 13.5.1.1).
+constexpr int kGeneralServicesQp = 1;
+constexpr int kGeneralServicesKey = static_cast<int>(0x80010000);
+// A poll that wakes for nothing looks like a failure under the simulator; a dead device fails again
+// and again.
+constexpr int kFailuresOfDeadPort = 64;
+
+absl::Status PortError(const PortSelection& port, absl::string_view what, int error) {
+  const std::string message = absl::StrCat(ToString(port), ": ", what, ": ", std::strerror(error));
+  if (error == EACCES || error == EPERM) {
+    return absl::PermissionDeniedError(absl::StrCat(message, "; run as root"));
+  }
+  return absl::UnavailableError(absl::StrCat(message, "; check the adapter with ibstat"));
+}
+
+// Answers that are still under way when the device is closed would find no reader; the simulator's
+// preload crashes on them.
+constexpr absl::Duration kDrainLimit = absl::Milliseconds(200);
+
+// Of switches and endpoints that are in both.
+bool HaveSameLids(const Fabric& a, const Fabric& b) {
+  for (uint32_t i = 0; i < b.switch_count(); ++i) {
+    const SwitchInfo& now = b.switch_info(SwitchIndex(i));
+    const std::optional<SwitchIndex> then = a.FindSwitch(now.guid);
+    if (then && a.switch_info(*then).lid != now.lid) return false;
+  }
+  for (uint32_t i = 0; i < b.endpoint_count(); ++i) {
+    const EndpointInfo& now = b.endpoint(EndpointIndex(i));
+    const std::optional<EndpointIndex> then = a.FindEndpoint(now.port_guid);
+    if (then && a.endpoint(*then).lid != now.lid) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string ToString(const PortSelection& selection) {
@@ -103,26 +138,6 @@ absl::StatusOr<PortSelection> FindPort(const PortSelection& selection) {
   }
   return selection.adapter.empty() ? FindFirstPort() : FindNamedPort(selection);
 }
-
-namespace {
-
-constexpr int kPermissiveDestination = 0xFFFF;
-// General services are behind queue pair 1 and its well-known key (IBA vol. 1, 13.5.1.1).
-constexpr int kGeneralServicesQp = 1;
-constexpr int kGeneralServicesKey = static_cast<int>(0x80010000);
-// A poll that wakes for nothing looks like a failure under the simulator; a dead device fails again
-// and again.
-constexpr int kFailuresOfDeadPort = 64;
-
-absl::Status PortError(const PortSelection& port, absl::string_view what, int error) {
-  const std::string message = absl::StrCat(ToString(port), ": ", what, ": ", std::strerror(error));
-  if (error == EACCES || error == EPERM) {
-    return absl::PermissionDeniedError(absl::StrCat(message, "; run as root"));
-  }
-  return absl::UnavailableError(absl::StrCat(message, "; check the adapter with ibstat"));
-}
-
-}  // namespace
 
 // MadTransport over libibumad: one open port, one agent for directed-route subnet management and
 // one for performance management.
@@ -228,29 +243,6 @@ class UmadTransport final : public MadTransport {
   int failures_ = 0;            // receives that failed, in a row
   bool is_dead_ = false;
 };
-
-namespace {
-
-// Answers that are still under way when the device is closed would find no reader; the simulator's
-// preload crashes on them.
-constexpr absl::Duration kDrainLimit = absl::Milliseconds(200);
-
-// Of switches and endpoints that are in both.
-bool HaveSameLids(const Fabric& a, const Fabric& b) {
-  for (uint32_t i = 0; i < b.switch_count(); ++i) {
-    const SwitchInfo& now = b.switch_info(SwitchIndex(i));
-    const std::optional<SwitchIndex> then = a.FindSwitch(now.guid);
-    if (then && a.switch_info(*then).lid != now.lid) return false;
-  }
-  for (uint32_t i = 0; i < b.endpoint_count(); ++i) {
-    const EndpointInfo& now = b.endpoint(EndpointIndex(i));
-    const std::optional<EndpointIndex> then = a.FindEndpoint(now.port_guid);
-    if (then && a.endpoint(*then).lid != now.lid) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<UmadSubnetPort>> UmadSubnetPort::Create(absl::string_view spec,
                                                                        MadEngineOptions options,

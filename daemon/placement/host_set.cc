@@ -12,6 +12,101 @@ namespace {
 
 constexpr size_t kMaxKept = 1 << 14;  // routes
 
+class HostImprovement {
+ public:
+  HostImprovement(const LeafField& field, HostSet& set, uint64_t& patience)
+      : field_(field), set_(set), patience_(patience), cost_(set.cost()) {}
+
+  void Run() {
+    while (patience_ > 0) {
+      const bool moved = MoveLeaves();
+      if (!SwapHosts() && !moved) return;
+    }
+  }
+
+ private:
+  bool IsRequired(uint32_t host) const {
+    const OpenLeaf& leaf = field_.leaf(set_.leaf_of(host));
+    return host < leaf.begin + leaf.required;
+  }
+  void Spend(size_t work) { patience_ -= std::min<uint64_t>(patience_, work); }
+
+  void Exchange(const std::vector<uint32_t>& out, const std::vector<uint32_t>& in) {
+    for (const uint32_t h : out) set_.Erase(h);
+    for (const uint32_t h : in) set_.Insert(h);
+    Spend(out.size() + in.size());
+  }
+  // Keeps the exchange if it is worth it.
+  bool TryExchange(const std::vector<uint32_t>& out, const std::vector<uint32_t>& in) {
+    Exchange(out, in);
+    const double cost = set_.cost();
+    if (cost < cost_ - kWorthwhileGain) {
+      cost_ = cost;
+      return true;
+    }
+    Exchange(in, out);
+    return false;
+  }
+
+  bool SwapHosts() {
+    bool improved = false;
+    const std::vector<uint32_t> chosen = set_.hosts();
+    for (const uint32_t out : chosen) {
+      if (IsRequired(out) || !set_.contains(out)) continue;
+      if (SwapFor(out)) improved = true;
+      if (patience_ == 0) break;
+    }
+    return improved;
+  }
+
+  bool SwapFor(uint32_t out) {
+    const uint32_t a = set_.leaf_of(out);
+    for (uint32_t b = 0; b < field_.size(); ++b) {
+      const OpenLeaf& leaf = field_.leaf(b);
+      if (a != b && !set_.counts().MayMove(a, b, 1)) continue;
+      for (uint32_t in = leaf.begin; in < leaf.begin + leaf.open; ++in) {
+        if (set_.contains(in)) continue;
+        if (TryExchange({out}, {in})) return true;
+        if (patience_ == 0) return false;
+      }
+    }
+    return false;
+  }
+
+  // All hosts of a leaf switch that need not be included, to another one.
+  bool MoveLeaves() {
+    bool improved = false;
+    for (uint32_t a = 0; a < field_.size(); ++a) {
+      for (uint32_t b = 0; b < field_.size() && patience_ > 0; ++b) {
+        std::vector<uint32_t> out, in;
+        if (a == b || !PlanLeafMove(a, b, out, in)) continue;
+        improved |= TryExchange(out, in);
+      }
+    }
+    return improved;
+  }
+
+  bool PlanLeafMove(uint32_t a, uint32_t b, std::vector<uint32_t>& out,
+                    std::vector<uint32_t>& in) const {
+    const OpenLeaf &from = field_.leaf(a), &to = field_.leaf(b);
+    const uint32_t q = set_.counts().count(a) - from.required;
+    if (set_.counts().count(a) == 0 || q == 0) return false;
+    if (set_.counts().count(b) + q > to.most || !set_.counts().MayMove(a, b, q)) return false;
+    for (uint32_t h = from.begin + from.required; h < from.begin + from.open; ++h) {
+      if (set_.contains(h)) out.push_back(h);
+    }
+    for (uint32_t h = to.begin; h < to.begin + to.open && in.size() < q; ++h) {
+      if (!set_.contains(h)) in.push_back(h);
+    }
+    return true;
+  }
+
+  const LeafField& field_;
+  HostSet& set_;
+  uint64_t& patience_;
+  double cost_;
+};
+
 }  // namespace
 
 bool HostCost::IsAffordable(const PlacementQuestion& question, size_t open_hosts, size_t leaves) {
@@ -150,105 +245,6 @@ double HostSet::cost() {
   if (!of_leaves_) of_leaves_ = cost_.OfLeaves(counts_.used());
   return counts_.cost() + *of_leaves_ + cost_.OfHosts();
 }
-
-namespace {
-
-class HostImprovement {
- public:
-  HostImprovement(const LeafField& field, HostSet& set, uint64_t& patience)
-      : field_(field), set_(set), patience_(patience), cost_(set.cost()) {}
-
-  void Run() {
-    while (patience_ > 0) {
-      const bool moved = MoveLeaves();
-      if (!SwapHosts() && !moved) return;
-    }
-  }
-
- private:
-  bool IsRequired(uint32_t host) const {
-    const OpenLeaf& leaf = field_.leaf(set_.leaf_of(host));
-    return host < leaf.begin + leaf.required;
-  }
-  void Spend(size_t work) { patience_ -= std::min<uint64_t>(patience_, work); }
-
-  void Exchange(const std::vector<uint32_t>& out, const std::vector<uint32_t>& in) {
-    for (const uint32_t h : out) set_.Erase(h);
-    for (const uint32_t h : in) set_.Insert(h);
-    Spend(out.size() + in.size());
-  }
-  // Keeps the exchange if it is worth it.
-  bool TryExchange(const std::vector<uint32_t>& out, const std::vector<uint32_t>& in) {
-    Exchange(out, in);
-    const double cost = set_.cost();
-    if (cost < cost_ - kWorthwhileGain) {
-      cost_ = cost;
-      return true;
-    }
-    Exchange(in, out);
-    return false;
-  }
-
-  bool SwapHosts() {
-    bool improved = false;
-    const std::vector<uint32_t> chosen = set_.hosts();
-    for (const uint32_t out : chosen) {
-      if (IsRequired(out) || !set_.contains(out)) continue;
-      if (SwapFor(out)) improved = true;
-      if (patience_ == 0) break;
-    }
-    return improved;
-  }
-
-  bool SwapFor(uint32_t out) {
-    const uint32_t a = set_.leaf_of(out);
-    for (uint32_t b = 0; b < field_.size(); ++b) {
-      const OpenLeaf& leaf = field_.leaf(b);
-      if (a != b && !set_.counts().MayMove(a, b, 1)) continue;
-      for (uint32_t in = leaf.begin; in < leaf.begin + leaf.open; ++in) {
-        if (set_.contains(in)) continue;
-        if (TryExchange({out}, {in})) return true;
-        if (patience_ == 0) return false;
-      }
-    }
-    return false;
-  }
-
-  // All hosts of a leaf switch that need not be included, to another one.
-  bool MoveLeaves() {
-    bool improved = false;
-    for (uint32_t a = 0; a < field_.size(); ++a) {
-      for (uint32_t b = 0; b < field_.size() && patience_ > 0; ++b) {
-        std::vector<uint32_t> out, in;
-        if (a == b || !PlanLeafMove(a, b, out, in)) continue;
-        improved |= TryExchange(out, in);
-      }
-    }
-    return improved;
-  }
-
-  bool PlanLeafMove(uint32_t a, uint32_t b, std::vector<uint32_t>& out,
-                    std::vector<uint32_t>& in) const {
-    const OpenLeaf &from = field_.leaf(a), &to = field_.leaf(b);
-    const uint32_t q = set_.counts().count(a) - from.required;
-    if (set_.counts().count(a) == 0 || q == 0) return false;
-    if (set_.counts().count(b) + q > to.most || !set_.counts().MayMove(a, b, q)) return false;
-    for (uint32_t h = from.begin + from.required; h < from.begin + from.open; ++h) {
-      if (set_.contains(h)) out.push_back(h);
-    }
-    for (uint32_t h = to.begin; h < to.begin + to.open && in.size() < q; ++h) {
-      if (!set_.contains(h)) in.push_back(h);
-    }
-    return true;
-  }
-
-  const LeafField& field_;
-  HostSet& set_;
-  uint64_t& patience_;
-  double cost_;
-};
-
-}  // namespace
 
 void ShakeHosts(const LeafField& field, HostSet& set, uint32_t count, std::mt19937_64& rng) {
   std::vector<uint32_t> open;

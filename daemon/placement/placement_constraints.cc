@@ -293,81 +293,6 @@ absl::Status BlameConstraint(const PlacementIndex& index, const OpenHosts& open,
                    all.host_count, " are wanted: ask for fewer, or give up this constraint"));
 }
 
-}  // namespace
-
-absl::Status CheckConstraints(const PlacementIndex& index, const PlacementConstraints& c) {
-  RETURN_IF_ERROR(CheckNumbers(c));
-  if (c.host_count > index.hosts_by_leaf().size()) {
-    return absl::InvalidArgumentError(absl::StrCat(c.host_count, " hosts wanted of a fabric with ",
-                                                   index.hosts_by_leaf().size(),
-                                                   ": ask for no more than it has"));
-  }
-  RETURN_IF_ERROR(CheckLists(index, c));
-  return CheckIncludes(index, c);
-}
-
-absl::Status CheckAgainstEmptyFabric(const PlacementIndex& index, const PlacementConstraints& c) {
-  Occupancy nobody;
-  nobody.holder.assign(index.host_count(), Occupancy::kFree);
-  const absl::StatusOr<OpenHosts> open = FindOpenHosts(index, nobody, c);
-  if (open.status().code() != absl::StatusCode::kResourceExhausted) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("what is asked for contradicts the fabric, even with all of its hosts free: ",
-                   open.status().message()));
-}
-
-absl::StatusOr<OpenHosts> FindOpenHosts(const PlacementIndex& index, const Occupancy& occupancy,
-                                        const PlacementConstraints& c) {
-  std::vector<HostState> state = StatesOf(index, occupancy, c);
-  RETURN_IF_ERROR(MarkIncluded(index, c, state));
-  OpenHosts open = Gather(index, c, state);
-  const uint32_t n = c.host_count;
-  const auto too_few = [n](const std::string& what, uint32_t left) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(what, " leave ", left, " hosts, but ", n, " are wanted"));
-  };
-  if (open.free < n) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("only ", open.free, " of ", index.hosts_by_leaf().size(),
-                     " hosts are free, but ", n, " are wanted: ask for fewer, or wait"));
-  }
-  if (const uint32_t left = OpenCount(open); left < n) {
-    const char* const names = c.avoid.empty()        ? "candidates"
-                              : c.candidates.empty() ? "the hosts to avoid"
-                                                     : "candidates and hosts to avoid";
-    return too_few(absl::StrCat("of ", open.free, " free hosts, ", names), left);
-  }
-  if (c.exclusive_switches) {
-    RETURN_IF_ERROR(KeepExclusive(index, open));
-    if (const uint32_t left = OpenCount(open); left < n) {
-      return too_few(absl::StrCat("of ", open.free, " free hosts, exclusive switches"), left);
-    }
-  }
-  if (!Fits(index, open, c)) return BlameConstraint(index, open, c);
-  return open;
-}
-
-std::vector<OpenScope> FindScopes(const PlacementIndex& index, const OpenHosts& open,
-                                  const PlacementConstraints& c) {
-  const auto group_of = [&](const OpenLeaf& leaf) {
-    return c.same_pod ? index.pod_of(leaf.leaf) : index.component_of(leaf.leaf);
-  };
-  std::vector<OpenScope> scopes;
-  uint32_t begin = 0;
-  while (begin < open.leaves.size()) {
-    const uint32_t group = group_of(open.leaves[begin]);
-    uint64_t most = 0;
-    uint32_t required = 0, end = begin;
-    for (; end < open.leaves.size() && group_of(open.leaves[end]) == group; ++end) {
-      most += open.leaves[end].most;
-      required += open.leaves[end].required;
-    }
-    if (most >= c.host_count && required == open.required) scopes.push_back({begin, end});
-    begin = end;
-  }
-  return scopes;
-}
-
 // Counts of hosts by leaf switch that meet every constraint, or the proof that there are none.
 //
 //     1  leaf switches with hosts to include
@@ -378,8 +303,6 @@ std::vector<OpenScope> FindScopes(const PlacementIndex& index, const OpenHosts& 
 // here, which has at least as much room and covers as many pods. So if this finds none, there is
 // none. With hosts_per_leaf, room is whole leaf switches, and one that has room for the last,
 // lesser share only may be taken once.
-
-namespace {
 
 class CountsBuilder {
  public:
@@ -501,6 +424,79 @@ class CountsBuilder {
 };
 
 }  // namespace
+
+absl::Status CheckConstraints(const PlacementIndex& index, const PlacementConstraints& c) {
+  RETURN_IF_ERROR(CheckNumbers(c));
+  if (c.host_count > index.hosts_by_leaf().size()) {
+    return absl::InvalidArgumentError(absl::StrCat(c.host_count, " hosts wanted of a fabric with ",
+                                                   index.hosts_by_leaf().size(),
+                                                   ": ask for no more than it has"));
+  }
+  RETURN_IF_ERROR(CheckLists(index, c));
+  return CheckIncludes(index, c);
+}
+
+absl::Status CheckAgainstEmptyFabric(const PlacementIndex& index, const PlacementConstraints& c) {
+  Occupancy nobody;
+  nobody.holder.assign(index.host_count(), Occupancy::kFree);
+  const absl::StatusOr<OpenHosts> open = FindOpenHosts(index, nobody, c);
+  if (open.status().code() != absl::StatusCode::kResourceExhausted) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("what is asked for contradicts the fabric, even with all of its hosts free: ",
+                   open.status().message()));
+}
+
+absl::StatusOr<OpenHosts> FindOpenHosts(const PlacementIndex& index, const Occupancy& occupancy,
+                                        const PlacementConstraints& c) {
+  std::vector<HostState> state = StatesOf(index, occupancy, c);
+  RETURN_IF_ERROR(MarkIncluded(index, c, state));
+  OpenHosts open = Gather(index, c, state);
+  const uint32_t n = c.host_count;
+  const auto too_few = [n](const std::string& what, uint32_t left) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(what, " leave ", left, " hosts, but ", n, " are wanted"));
+  };
+  if (open.free < n) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("only ", open.free, " of ", index.hosts_by_leaf().size(),
+                     " hosts are free, but ", n, " are wanted: ask for fewer, or wait"));
+  }
+  if (const uint32_t left = OpenCount(open); left < n) {
+    const char* const names = c.avoid.empty()        ? "candidates"
+                              : c.candidates.empty() ? "the hosts to avoid"
+                                                     : "candidates and hosts to avoid";
+    return too_few(absl::StrCat("of ", open.free, " free hosts, ", names), left);
+  }
+  if (c.exclusive_switches) {
+    RETURN_IF_ERROR(KeepExclusive(index, open));
+    if (const uint32_t left = OpenCount(open); left < n) {
+      return too_few(absl::StrCat("of ", open.free, " free hosts, exclusive switches"), left);
+    }
+  }
+  if (!Fits(index, open, c)) return BlameConstraint(index, open, c);
+  return open;
+}
+
+std::vector<OpenScope> FindScopes(const PlacementIndex& index, const OpenHosts& open,
+                                  const PlacementConstraints& c) {
+  const auto group_of = [&](const OpenLeaf& leaf) {
+    return c.same_pod ? index.pod_of(leaf.leaf) : index.component_of(leaf.leaf);
+  };
+  std::vector<OpenScope> scopes;
+  uint32_t begin = 0;
+  while (begin < open.leaves.size()) {
+    const uint32_t group = group_of(open.leaves[begin]);
+    uint64_t most = 0;
+    uint32_t required = 0, end = begin;
+    for (; end < open.leaves.size() && group_of(open.leaves[end]) == group; ++end) {
+      most += open.leaves[end].most;
+      required += open.leaves[end].required;
+    }
+    if (most >= c.host_count && required == open.required) scopes.push_back({begin, end});
+    begin = end;
+  }
+  return scopes;
+}
 
 std::optional<LeafCounts> AnyCounts(const PlacementIndex& index, const OpenHosts& open,
                                     const OpenScope& scope,

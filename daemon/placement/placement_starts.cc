@@ -205,48 +205,6 @@ class BallGrower {
   std::vector<uint32_t> order_;
 };
 
-}  // namespace
-
-std::vector<Region> PodRegions(const PlacementQuestion& question, const OpenScope& scope,
-                               uint32_t most) {
-  const uint32_t n = question.request.constraints.host_count;
-  const std::vector<PodPart> parts = PartsOf(question, scope);
-  std::vector<std::tuple<uint32_t, uint64_t, size_t>> large;  // (leaf switches, room, part)
-  for (size_t p = 0; p < parts.size(); ++p) {
-    if (parts[p].room < n || parts[p].required < question.open.required) continue;
-    large.emplace_back(FewestLeaves(parts[p].leaves_with, n), parts[p].room, p);
-  }
-  absl::c_sort(large);
-  if (large.size() > most) large.resize(most);
-  std::vector<Region> regions;
-  for (const auto& [leaves, room, p] : large) {
-    regions.emplace_back();
-    Append(parts[p], regions.back());
-  }
-  if (question.request.constraints.same_pod || parts.size() < 2) return regions;
-  for (uint32_t more = 0; more < most; ++more) {
-    Region region = Union(question, parts, more);
-    if (!regions.empty() && region == regions.back()) break;
-    regions.push_back(std::move(region));
-  }
-  return regions;
-}
-
-std::vector<Ball> Balls(const PlacementQuestion& question, const OpenScope& scope, uint32_t most,
-                        uint32_t kept) {
-  std::vector<Ball> balls;
-  BallGrower grower(question, scope);
-  const uint32_t size = scope.end - scope.begin, count = std::min(size, most);
-  for (uint32_t s = 0; s < count; ++s) {
-    const auto offset = static_cast<uint32_t>(uint64_t{s} * size / count);
-    Ball ball = grower.Grow(scope.begin + offset);
-    if (!ball.counts.empty()) balls.push_back(std::move(ball));
-  }
-  absl::c_stable_sort(balls, [](const Ball& a, const Ball& b) { return a.promise < b.promise; });
-  if (balls.size() > kept) balls.resize(kept);
-  return balls;
-}
-
 // Total distance is what it would be with all hosts `hops` apart, less what hosts on one leaf
 // switch save: (hops - w) for each such pair. So the cost is a sum over leaf switches of
 //
@@ -262,8 +220,6 @@ std::vector<Ball> Balls(const PlacementQuestion& question, const OpenScope& scop
 //     broken[j]  the same with one leaf switch among them that gives less than the most
 //     next broken[j] = min(broken[j - i most] + i c(most),                     i <= m of the kind
 //                          whole[j - i most - x] + i c(most) + c(x))           i <= m - 1
-
-namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -412,6 +368,46 @@ class Knapsack {
 };
 
 }  // namespace
+
+std::vector<Region> PodRegions(const PlacementQuestion& question, const OpenScope& scope,
+                               uint32_t most) {
+  const uint32_t n = question.request.constraints.host_count;
+  const std::vector<PodPart> parts = PartsOf(question, scope);
+  std::vector<std::tuple<uint32_t, uint64_t, size_t>> large;  // (leaf switches, room, part)
+  for (size_t p = 0; p < parts.size(); ++p) {
+    if (parts[p].room < n || parts[p].required < question.open.required) continue;
+    large.emplace_back(FewestLeaves(parts[p].leaves_with, n), parts[p].room, p);
+  }
+  absl::c_sort(large);
+  if (large.size() > most) large.resize(most);
+  std::vector<Region> regions;
+  for (const auto& [leaves, room, p] : large) {
+    regions.emplace_back();
+    Append(parts[p], regions.back());
+  }
+  if (question.request.constraints.same_pod || parts.size() < 2) return regions;
+  for (uint32_t more = 0; more < most; ++more) {
+    Region region = Union(question, parts, more);
+    if (!regions.empty() && region == regions.back()) break;
+    regions.push_back(std::move(region));
+  }
+  return regions;
+}
+
+std::vector<Ball> Balls(const PlacementQuestion& question, const OpenScope& scope, uint32_t most,
+                        uint32_t kept) {
+  std::vector<Ball> balls;
+  BallGrower grower(question, scope);
+  const uint32_t size = scope.end - scope.begin, count = std::min(size, most);
+  for (uint32_t s = 0; s < count; ++s) {
+    const auto offset = static_cast<uint32_t>(uint64_t{s} * size / count);
+    Ball ball = grower.Grow(scope.begin + offset);
+    if (!ball.counts.empty()) balls.push_back(std::move(ball));
+  }
+  absl::c_stable_sort(balls, [](const Ball& a, const Ball& b) { return a.promise < b.promise; });
+  if (balls.size() > kept) balls.resize(kept);
+  return balls;
+}
 
 std::optional<LeafFill> FillLeaves(const LeafField& field, uint32_t hosts, double hops) {
   if (hosts > kMaxFillHosts) return std::nullopt;

@@ -31,6 +31,29 @@ absl::Status BadValue(const ModelParameter& parameter, absl::string_view text,
       absl::StrCat("argument ", parameter.name, "=", text.substr(0, 40), ": expected ", expected));
 }
 
+// What every model takes besides its own arguments.
+std::vector<ModelParameter> AllParameters(const Model& model) {
+  std::vector<ModelParameter> all = model.parameters;
+  all.push_back({"speeds", "hdr", 0, 0,
+                 "rate of the cables of each level from the hosts up (of grids: of each "
+                 "dimension), as hdr/ndr; the last repeats",
+                 ArgumentKind::kSpeeds});
+  all.push_back({"lids", "0", 0, 1, "1 = assign LIDs, switches first; at most 49151 of them"});
+  return all;
+}
+
+std::string Signature(const Model& model) {
+  return absl::StrCat(model.name, "(",
+                      absl::StrJoin(AllParameters(model), ",",
+                                    [](std::string* out, const ModelParameter& parameter) {
+                                      absl::StrAppend(out, parameter.name, "=", parameter.standard);
+                                    }),
+                      ")");
+}
+
+constexpr uint64_t kSwitchGuid = 0x0010000000000000;
+constexpr uint64_t kAdapterGuid = 0x0020000000000000;
+
 }  // namespace
 
 absl::StatusOr<ModelArguments::Value> ModelArguments::ParseValue(const ModelParameter& parameter,
@@ -101,30 +124,6 @@ LinkRate ModelArguments::Speed(uint32_t level) const {
   return rates[std::min<size_t>(level, rates.size() - 1)];
 }
 
-namespace {
-
-// What every model takes besides its own arguments.
-std::vector<ModelParameter> AllParameters(const Model& model) {
-  std::vector<ModelParameter> all = model.parameters;
-  all.push_back({"speeds", "hdr", 0, 0,
-                 "rate of the cables of each level from the hosts up (of grids: of each "
-                 "dimension), as hdr/ndr; the last repeats",
-                 ArgumentKind::kSpeeds});
-  all.push_back({"lids", "0", 0, 1, "1 = assign LIDs, switches first; at most 49151 of them"});
-  return all;
-}
-
-std::string Signature(const Model& model) {
-  return absl::StrCat(model.name, "(",
-                      absl::StrJoin(AllParameters(model), ",",
-                                    [](std::string* out, const ModelParameter& parameter) {
-                                      absl::StrAppend(out, parameter.name, "=", parameter.standard);
-                                    }),
-                      ")");
-}
-
-}  // namespace
-
 absl::Span<const Model> Models() {
   static const auto& models = *new std::vector<Model>{
       DragonflyModel(), DragonflyPlusModel(), FatTreeModel(), HypercubeModel(), HyperxModel(),
@@ -173,13 +172,6 @@ std::string ModelUsage(const Model& model) {
   }
   return text;
 }
-
-namespace {
-
-constexpr uint64_t kSwitchGuid = 0x0010000000000000;
-constexpr uint64_t kAdapterGuid = 0x0020000000000000;
-
-}  // namespace
 
 absl::Status ModelBuilder::CheckSize(double switches, double endpoints, double links) {
   if (switches + endpoints > static_cast<double>(kMaxVertices)) {
