@@ -29,12 +29,12 @@ struct Enabled {
 
 // The names of nodes, which most lines repeat, and whose they are: an index of nodes_, or kNone as
 // long as no header has it.
-using Names = absl::node_hash_map<std::string, uint32_t>;
+using NodeNames = absl::node_hash_map<std::string, uint32_t>;
 
 // One end of a cable, as a port line states it.
 struct Cable {
   PortLine port;
-  const Names::value_type* remote = nullptr;
+  const NodeNames::value_type* remote = nullptr;
   bool has_rate = false;  // its comment states one, if only as unknown
   Enabled enabled;
 };
@@ -263,7 +263,7 @@ class IbsimReader {
     return assembler.AddPort(port);
   }
 
-  Names::value_type& Named(absl::string_view name) {
+  NodeNames::value_type& Named(absl::string_view name) {
     const bool has_module = name.find('#') != absl::string_view::npos;
     return *names_
                 .try_emplace(module_.empty() || has_module ? std::string(name)
@@ -287,7 +287,7 @@ class IbsimReader {
   uint64_t base_guid_[3] = {kFirstSwitchGuid, kFirstAdapterGuid, 0};
   std::vector<Node> nodes_;
   std::vector<Cable> cables_;  // by node
-  Names names_;                // in full
+  NodeNames names_;            // in full
 };
 
 constexpr size_t kMaxName = 60;         // ibsim's NODEIDLEN is 65, with prefix and end

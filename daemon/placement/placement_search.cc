@@ -250,7 +250,7 @@ class Searcher {
                         [](const Choice& a, const Choice& b) { return a.cost < b.cost; });
   }
 
-  // What no answer is below: see placement_starts.h; links, load and the trees' root only add to
+  // What no answer is below: see placement_starts.cc; links, load and the trees' root only add to
   // it.
   double LowerBound() const {
     const std::vector<double> entries = PenaltiesOf(question_, false);
