@@ -34,11 +34,9 @@ absl::Status CheckFabricSpec(absl::string_view spec);
 absl::StatusOr<std::shared_ptr<const Fabric>> ReadFabric(std::istream& text,
                                                          absl::string_view origin);
 
-// A fabric from a file or a model behind the seam of a live subnet, for planning and testing
-// without hardware.
-
-// `spec` as LoadFabric takes it. Every sweep reads a file afresh, so that a changed file is a
-// changed subnet; a result never has forwarding tables, and MAD counts are 0.
+// A fabric from a file or a model behind the seam of a live subnet. `spec` as LoadFabric takes it.
+// Every sweep reads a file afresh, so that a changed file is a changed subnet; a result never has
+// forwarding tables, and MAD counts are 0.
 class OfflineSubnetPort final : public SubnetPort {
  public:
   // INVALID_ARGUMENT: neither file:... nor model:... . The file is not opened yet.

@@ -20,7 +20,6 @@ namespace coppice {
 // Where a switch sits on a grid, as the torus, mesh and hypercube models write it at the end of its
 // description: "sw(0,1,2;4x4x4 torus)", "sw(1,0;3x2 mesh)", "sw(0,1,1;2x2x2 hypercube)". Anybody
 // may name switches of a real grid so; dimension-order routing and the hierarchy read nothing else.
-
 enum class GridKind : uint8_t { kTorus, kMesh, kHypercube };
 
 // "torus", "mesh", "hypercube".

@@ -210,10 +210,9 @@ class Reader {
   bool has_rates_ = false;  // some port line had LIDs and a rate, so all should
 };
 
-// The report of `ibnetdiscover -p`: rows of ports, from which the nodes are found again.
-
-// A row that names a cable: CA 3 1 0x0002c9030006db4d 4x QDR - SW 7 1 0x0002c9020040b0e0 ( ... ),
-// or a port without one.
+// The report of `ibnetdiscover -p` is rows of ports, from which the nodes are found again. A row
+// that names a cable: CA 3 1 0x0002c9030006db4d 4x QDR - SW 7 1 0x0002c9020040b0e0 ( ... ), or a
+// port without one.
 struct Row {
   Guid guid, remote_guid;             // of the ports
   Guid node;                          // of the local port, found when all rows are known

@@ -28,7 +28,6 @@ namespace coppice {
 // 1, 14.2.2). It needs no LIDs, so a subnet can be read before any subnet manager has touched it.
 //
 //      local port --1--> switch --17--> switch --3--> node         "0,1,17,3"; hop_count = 3
-
 struct DirectedRoute {
   // InitialPath has 64 entries of which entry 0 is unused: 63 hops (IBA vol. 1, 14.2.1.2).
   static constexpr int kMaxHops = 63;

@@ -33,7 +33,6 @@ namespace coppice {
 
 // Carries management datagrams, unreliably and in any order: libibumad's port (umad_subnet_port.cc)
 // or a scripted subnet (tests/unit/ib). Knows a datagram's class but not what it means.
-
 enum class MadEvent : uint8_t {
   kNone,      // nothing arrived
   kReceived,  // a datagram from the subnet, of any kind

@@ -23,7 +23,6 @@
 namespace coppice {
 
 // What a sweep has read, as the nodes told it, unchecked.
-
 struct FoundPort {
   static constexpr uint32_t kNoPeer = 0xFFFFFFFF;
 
@@ -76,7 +75,6 @@ struct SubnetRecord {
 absl::StatusOr<SubnetRecord> ReadSubnet(MadEngine& engine, const SweepOptions& options);
 
 // What the last full sweep saw of the switches: the ways to them and the state of their ports.
-
 struct SweptSwitch : FoundNode {
   static constexpr uint32_t kNone = 0xFFFFFFFF;
 

@@ -19,7 +19,6 @@
 namespace coppice {
 
 // Which port of this machine to speak through: `umad` or `umad:CA:PORT`.
-
 struct PortSelection {
   std::string adapter;  // empty: the first usable port
   int port = 0;

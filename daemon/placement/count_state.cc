@@ -15,7 +15,6 @@ namespace {
 // may give, all that the other has room for, or one. Moving fewer than all is worth less the more
 // evenly they end up (packing is convex), so that the extremes are what there is to try; one host
 // mends what the other two leave on fabrics where distance is all that counts.
-
 struct BestMove {
   uint32_t b = 0, q = 0;
   double delta = -kWorthwhileGain;
@@ -62,7 +61,6 @@ bool MeetsLeast(const LeafField& field, const CountState& state) {
 //
 // N and D are kept by class of leaf switch, so that pricing an exchange is a few look-ups. We cut
 // one part of a given size off, where the original makes K.
-
 double Weight(double hops) { return 1 / (hops * hops); }
 
 class CutState {

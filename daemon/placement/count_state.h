@@ -143,11 +143,8 @@ class CountState {
   LeafSums sums_;
 };
 
-// Makes counts of hosts cheaper by moving hosts from leaf switch to leaf switch, and mends those
-// that break least numbers of leaf switches or pods; with a pattern, by the least cut.
-
-// Until no move makes `state`, which meets the constraints, cheaper, or `patience` moves have been
-// priced, which is counted down. Deterministic.
+// Moves hosts from leaf switch to leaf switch until no move makes `state`, which meets the
+// constraints, cheaper, or `patience` moves have been priced, which is counted down. Deterministic.
 void ImproveCounts(const LeafField& field, CountState& state, uint64_t& patience);
 
 // Spreads hosts over further leaf switches and pods until there are as many as asked for, at the
@@ -155,15 +152,13 @@ void ImproveCounts(const LeafField& field, CountState& state, uint64_t& patience
 // hosts_per_leaf, whose counts must be right.
 bool MendCounts(const LeafField& field, CountState& state);
 
-// GraphHunter's first stage: the most tightly connected set of free hosts, by the least cut that
-// takes it out of the graph of free hosts.
-
 // What links between the chosen hosts and the other open hosts of the field weigh together: for
 // each such pair 1 / hops^2.
 double CutOf(const LeafField& field, const CountState& state);
 
-// Exchanges hosts, from counts that meet the constraints, until no exchange makes the cut less or
-// `patience` exchanges have been priced, which is counted down. Deterministic.
+// GraphHunter's first stage: exchanges hosts, from counts that meet the constraints, until no
+// exchange makes the cut less or `patience` exchanges have been priced, which is counted down.
+// Deterministic.
 void ImproveCut(const LeafField& field, CountState& state, uint64_t& patience);
 
 // Where the search for counts begins (placement_starts.cc): regions of the fabric in which an

@@ -303,7 +303,6 @@ absl::Status BlameConstraint(const PlacementIndex& index, const OpenHosts& open,
 // here, which has at least as much room and covers as many pods. So if this finds none, there is
 // none. With hosts_per_leaf, room is whole leaf switches, and one that has room for the last,
 // lesser share only may be taken once.
-
 class CountsBuilder {
  public:
   CountsBuilder(const PlacementIndex& index, const OpenHosts& open, const OpenScope& scope,

@@ -15,7 +15,6 @@ namespace {
 
 // The routes to one destination form a tree, because forwarding knows nothing but the destination:
 // a walk ends where an earlier one to the same host has been.
-
 class ChannelCollector {
  public:
   explicit ChannelCollector(const Snapshot& snapshot)

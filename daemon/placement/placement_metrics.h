@@ -25,7 +25,6 @@ namespace coppice {
 // (L - 1) routes to each of its n hosts; where that is more than kMaxRoutes, each host is reached
 // from m = max(1, kMaxRoutes / n) leaf switches only, spread evenly, and those to which hosts of
 // one leaf switch is reached from differ. The sample depends on nothing but hosts and fabric.
-
 inline constexpr uint32_t kMaxRoutes = 4096;
 
 // The distinct channels between switches on the routes of a job with these hosts (in any order),

@@ -220,7 +220,6 @@ class BallGrower {
 //     broken[j]  the same with one leaf switch among them that gives less than the most
 //     next broken[j] = min(broken[j - i most] + i c(most),                     i <= m of the kind
 //                          whole[j - i most - x] + i c(most) + c(x))           i <= m - 1
-
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Leaf switches alike. `most` counts hosts beyond those required, which are given already.

@@ -21,7 +21,6 @@ namespace coppice {
 namespace {
 
 // Why a placement is as it is, in words.
-
 std::string Counted(uint32_t count, absl::string_view one, absl::string_view many) {
   return absl::StrCat(count, " ", count == 1 ? one : many);
 }

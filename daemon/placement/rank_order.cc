@@ -139,7 +139,6 @@ absl::Status ExchangeHosts(const PlacementQuestion& question, uint32_t most_judg
 
 // Sets of hosts that are farther apart than the best one without traffic: where the links above
 // leaf switches are thin, a pattern may be worth more of them.
-
 uint32_t MostOnALeaf(const PlacementIndex& index, const std::vector<HostIndex>& hosts) {
   std::map<uint32_t, uint32_t> count;
   uint32_t most = 0;

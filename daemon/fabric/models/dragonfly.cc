@@ -132,8 +132,7 @@ FabricOr GeneratePlus(const ModelArguments& arguments) {
 //
 //     drawer 0: n0==n1==..==n7    == LL    Every pair of supernodes has the same number of D links
 //                \  |  /           |  LR    (AddGroups); which D port of a supernode takes
-//                which
-//     drawer 1: n8==n9==..==n15    ~  D    of them is random and depends on `seed` only. 289
+//     drawer 1: n8==n9==..==n15    ~  D    which of them is random and depends on `seed` only. 289
 //                ~                         supernodes with d = 9: one each.
 //
 // A host's own link is 96 GiB/s, the hub's connection to its node (B. Arimilli et al., "The PERCS

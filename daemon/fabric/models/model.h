@@ -22,7 +22,6 @@ namespace coppice {
 
 // Arguments of a model, as its table documents them: parsed and checked in one place, so that a
 // generator only ever sees values in range.
-
 enum class ArgumentKind : uint8_t {
   kInteger,  // 16
   kExtents,  // 4x4x2: one number a dimension or level
@@ -94,7 +93,6 @@ std::string ModelUsage(const Model& model);
 
 // What generators build with: switches and hosts by number, cables on the next free ports. Chooses
 // GUIDs and names, and refuses sizes that no switch or machine could hold.
-
 struct ModelLink {
   LinkRate rate;
   float capacity_gbps = 0;  // 0 = from the rate
