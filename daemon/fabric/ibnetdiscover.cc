@@ -31,7 +31,10 @@ class Reader {
   }
 
  private:
-  absl::Status Error(absl::string_view what) const { return lines_.Error(what); }
+  template <class... What>
+  absl::Status Error(const What&... what) const {
+    return lines_.Error(what...);
+  }
 
   absl::Status ReadLine(absl::string_view line) {
     if (line.empty()) return absl::OkStatus();
@@ -48,7 +51,7 @@ class Reader {
     absl::string_view key;
     uint64_t value = 0;
     if (!cursor.Until('=', &key) || !cursor.Hex(&value)) {
-      return Error(absl::StrCat("expected KEY=0xNUMBER: ", Excerpt(line)));
+      return Error("expected KEY=0xNUMBER: ", Excerpt(line));
     }
     if (key == "vendid") {
       vendor_id_ = static_cast<uint32_t>(value);
@@ -59,7 +62,7 @@ class Reader {
     } else if (key == "switchguid" || key == "caguid" || key == "rtguid") {
       stated_guid_ = Guid(value);
     } else if (key != "sysimgguid") {
-      return Error(absl::StrCat("unknown key \"", Excerpt(key), "\""));
+      return Error("unknown key \"", Excerpt(key), "\"");
     }
     return absl::OkStatus();
   }
@@ -71,12 +74,12 @@ class Reader {
     const absl::string_view comment = header->rest;
     const std::optional<Guid> guid = GuidOfNodeName(header->name);
     if (!guid) {
-      return Error(absl::StrCat("node name \"", Excerpt(header->name),
-                                "\" is not S-, H- or R- and 16 hexadecimal digits"));
+      return Error("node name \"", Excerpt(header->name),
+                   "\" is not S-, H- or R- and 16 hexadecimal digits");
     }
     if (stated_guid_ != Guid() && stated_guid_ != *guid) {
-      return Error(absl::StrCat("node ", ToString(*guid), " follows a line that gives its GUID as ",
-                                ToString(stated_guid_)));
+      return Error("node ", ToString(*guid), " follows a line that gives its GUID as ",
+                   ToString(stated_guid_));
     }
     stated_guid_ = Guid();
     StatedNode record{*guid, header->kind, header->ports, Lid(), device_id_, vendor_id_};
@@ -98,10 +101,9 @@ class Reader {
                          (cursor.Skip("enhanced port 0 lid ") || cursor.Skip("base port 0 lid "));
     if (!is_ours || !cursor.Decimal(kMaxUnicastLid, &lid) || !cursor.Skip(" lmc ") ||
         !cursor.Decimal(7, &lmc)) {
-      return Error(
-          absl::StrCat("switch ", ToString(record.guid),
-                       ": expected # \"DESCRIPTION\" base|enhanced port 0 lid LID lmc LMC, got ",
-                       Excerpt(comment)));
+      return Error("switch ", ToString(record.guid),
+                   ": expected # \"DESCRIPTION\" base|enhanced port 0 lid LID lmc LMC, got ",
+                   Excerpt(comment));
     }
     record.lid = Lid(static_cast<uint16_t>(lid));
     return absl::OkStatus();
@@ -123,13 +125,13 @@ class Reader {
         !SkipExternalPort(cursor) || !guid_in_brackets(&port_guid) || !cursor.Skip('"') ||
         !cursor.Until('"', &name) || !cursor.Skip('[') || !cursor.Decimal(255, &remote_port) ||
         !cursor.Skip(']') || !SkipExternalPort(cursor) || !guid_in_brackets(&remote_port_guid)) {
-      return Error(absl::StrCat("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxNodePorts,
-                                ": ", Excerpt(line)));
+      return Error("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxNodePorts, ": ",
+                   Excerpt(line));
     }
     const std::optional<Guid> remote = GuidOfNodeName(name);
     if (!remote) {
-      return Error(absl::StrCat("node name \"", Excerpt(name),
-                                "\" is not S-, H- or R- and 16 hexadecimal digits"));
+      return Error("node name \"", Excerpt(name),
+                   "\" is not S-, H- or R- and 16 hexadecimal digits");
     }
     PortLine out;
     out.line = lines_.number();
@@ -140,7 +142,7 @@ class Reader {
     if (cursor.Skip('#') || (cursor.AtEnd() && lines_.unfinished())) {
       RETURN_IF_ERROR(ReadPortComment(cursor.rest(), out));
     } else if (!cursor.AtEnd()) {
-      return Error(absl::StrCat("unexpected text behind the cable: ", Excerpt(cursor.rest())));
+      return Error("unexpected text behind the cable: ", Excerpt(cursor.rest()));
     }
     return assembler_.AddPort(out);
   }
@@ -154,8 +156,8 @@ class Reader {
     if (cursor.Skip("lid ")) {
       if (!cursor.Decimal(kMaxUnicastLid, &lid) || !cursor.Skip(" lmc ") ||
           !cursor.Decimal(7, &lmc)) {
-        return Error(absl::StrCat("expected lid LID lmc LMC, up to ", kMaxUnicastLid,
-                                  " and 7, got ", Excerpt(comment)));
+        return Error("expected lid LID lmc LMC, up to ", kMaxUnicastLid, " and 7, got ",
+                     Excerpt(comment));
       }
       port.lid = Lid(static_cast<uint16_t>(lid));
       port.lmc = static_cast<uint8_t>(lmc);
@@ -170,15 +172,15 @@ class Reader {
     LineCursor tail(last == absl::string_view::npos ? absl::string_view() : rest.substr(last + 1));
     if (!cursor.LooksAt('"') || last == 0 || !tail.Skip(" lid ") ||
         !tail.Decimal(kMaxUnicastLid, &remote_lid)) {
-      return Error(absl::StrCat("expected \"DESCRIPTION\" lid LID RATE with a LID up to ",
-                                kMaxUnicastLid, ", got ", Excerpt(rest), ": is the file cut off?"));
+      return Error("expected \"DESCRIPTION\" lid LID RATE with a LID up to ", kMaxUnicastLid,
+                   ", got ", Excerpt(rest), ": is the file cut off?");
     }
     has_rates_ = true;
     RETURN_IF_ERROR(ReadRate(tail.Word(), port));
     tail.SkipBlanks();
     if (!tail.Skip("capacity ")) return absl::OkStatus();
     const std::optional<float> capacity = ParseCapacity(tail);
-    if (!capacity) return Error(absl::StrCat("expected capacity NUMBER Gb/s: ", Excerpt(comment)));
+    if (!capacity) return Error("expected capacity NUMBER Gb/s: ", Excerpt(comment));
     port.capacity_gbps = *capacity;
     return absl::OkStatus();
   }
@@ -187,9 +189,9 @@ class Reader {
     if (word != rate_word_ || word.empty()) {
       const std::optional<LinkRate> rate = ParseActiveRate(word);
       if (!rate) {
-        return Error(absl::StrCat("\"", Excerpt(word),
-                                  "\" is no link rate such as 4xQDR: is the file "
-                                  "cut off?"));
+        return Error("\"", Excerpt(word),
+                     "\" is no link rate such as 4xQDR: is the file "
+                     "cut off?");
       }
       rate_word_ = std::string(word);
       rate_ = *rate;

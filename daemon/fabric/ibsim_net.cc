@@ -73,15 +73,18 @@ class IbsimReader {
   }
 
  private:
-  absl::Status Error(absl::string_view what) const { return lines_.Error(what); }
+  template <class... What>
+  absl::Status Error(const What&... what) const {
+    return lines_.Error(what...);
+  }
 
   absl::Status ReadLine(absl::string_view line) {
     if (IsChatter(line)) return absl::OkStatus();
     if (line.front() == '[') return ReadPort(line);
     for (const absl::string_view word : {"include", "do", "pdebug", "@"}) {
       if (absl::StartsWith(line, word)) {
-        return Error(absl::StrCat(
-            "\"", word, "\" is ibsim's only: put the nodes into this file: ", Excerpt(line)));
+        return Error("\"", word,
+                     "\" is ibsim's only: put the nodes into this file: ", Excerpt(line));
       }
     }
     if (absl::StartsWith(line, "module")) return ReadModule(line);
@@ -97,7 +100,7 @@ class IbsimReader {
     uint32_t number = 0;
     const bool is_hex = absl::StartsWith(cursor.rest(), "0x");
     if (is_hex ? !cursor.Hex(&value) : !cursor.Decimal(UINT32_MAX, &number)) {
-      return Error(absl::StrCat("expected KEY=NUMBER: ", Excerpt(line)));
+      return Error("expected KEY=NUMBER: ", Excerpt(line));
     }
     if (!is_hex) value = number;
     const int type = key == "switchguid"                    ? 0
@@ -114,7 +117,7 @@ class IbsimReader {
     } else if (key == "speed" && value >= 1 && value <= 7) {
       enabled_.speeds = static_cast<uint8_t>(value);
     } else if (key != "vendid" && key != "sysimgguid") {
-      return Error(absl::StrCat("unknown setting, or value out of range: ", Excerpt(line)));
+      return Error("unknown setting, or value out of range: ", Excerpt(line));
     }
     return absl::OkStatus();
   }
@@ -124,7 +127,7 @@ class IbsimReader {
     absl::string_view skipped;
     absl::string_view prefix;
     if (!cursor.Until('"', &skipped) || !cursor.Until('"', &prefix)) {
-      return Error(absl::StrCat("expected module=\"PREFIX\": ", Excerpt(line)));
+      return Error("expected module=\"PREFIX\": ", Excerpt(line));
     }
     module_ = std::string(prefix);
     return absl::OkStatus();
@@ -134,7 +137,7 @@ class IbsimReader {
   absl::Status ReadHeader(absl::string_view line) {
     const absl::StatusOr<NodeHeader> header = ParseNodeHeader(line, {"Switch", "Hca", "Ca", "Rt"});
     if (!header.ok()) return Error(header.status().message());
-    if (header->name.empty()) return Error(absl::StrCat("the node has no name: ", Excerpt(line)));
+    if (header->name.empty()) return Error("the node has no name: ", Excerpt(line));
     auto& [name, known] = Named(header->name);
     StatedNode record{Guid(), header->kind, header->ports, Lid(), device_id_, 0, name};
     uint64_t& next = next_guid_[record.is_switch()                       ? 0
@@ -144,8 +147,8 @@ class IbsimReader {
     next += record.is_switch() ? 1 : header->ports + 1;
     RETURN_IF_ERROR(ReadComment(header->rest, record));
     if (known != kNone) {
-      return Error(absl::StrCat("node \"", Excerpt(name), "\" appears twice, first in line ",
-                                nodes_[known].line, ": rename one of them"));
+      return Error("node \"", Excerpt(name), "\" appears twice, first in line ", nodes_[known].line,
+                   ": rename one of them");
     }
     known = static_cast<uint32_t>(nodes_.size());
     nodes_.push_back({std::move(record), lines_.number(), static_cast<uint32_t>(cables_.size())});
@@ -159,14 +162,14 @@ class IbsimReader {
     cursor.SkipBlanks();
     if (!cursor.Skip('"')) return absl::OkStatus();
     if (!cursor.Until('"', &description)) {
-      return Error(absl::StrCat("the description has no closing quote: ", Excerpt(comment)));
+      return Error("the description has no closing quote: ", Excerpt(comment));
     }
     if (!description.empty()) record.description = std::string(description);
     cursor.SkipBlanks();
     uint32_t lid = 0;
     if (cursor.Skip("enhanced port 0 lid ") || cursor.Skip("base port 0 lid ")) {
       if (!cursor.Decimal(kMaxUnicastLid, &lid)) {
-        return Error(absl::StrCat("expected a LID up to ", kMaxUnicastLid, ": ", Excerpt(comment)));
+        return Error("expected a LID up to ", kMaxUnicastLid, ": ", Excerpt(comment));
       }
       record.lid = Lid(static_cast<uint16_t>(lid));
     }
@@ -189,8 +192,8 @@ class IbsimReader {
       well_formed = cursor.Decimal(255, &remote_port) && cursor.Skip(']');
     }
     if (!well_formed) {
-      return Error(absl::StrCat("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxNodePorts,
-                                ": ", Excerpt(line)));
+      return Error("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxNodePorts, ": ",
+                   Excerpt(line));
     }
     Cable cable;
     cable.port.line = lines_.number();
@@ -214,7 +217,7 @@ class IbsimReader {
         cable.enabled.speeds = static_cast<uint8_t>(value);
       } else if (word == "lid") {
         if (!absl::SimpleAtoi(cursor.Word(), &value) || value > kMaxUnicastLid) {
-          return Error(absl::StrCat("expected a LID up to ", kMaxUnicastLid));
+          return Error("expected a LID up to ", kMaxUnicastLid);
         }
         if (cable.port.lid == Lid()) cable.port.lid = Lid(static_cast<uint16_t>(value));
       } else if (word == "lmc") {
@@ -230,7 +233,7 @@ class IbsimReader {
         cable.port.rate = *rate;
         cable.has_rate = true;
       } else if (word.find('=') != absl::string_view::npos) {
-        return Error(absl::StrCat("unknown option, or value out of range: ", Excerpt(word)));
+        return Error("unknown option, or value out of range: ", Excerpt(word));
       }
     }
     return absl::OkStatus();
@@ -248,10 +251,9 @@ class IbsimReader {
     const auto& [name, remote] = *cable.remote;
     PortLine port = cable.port;
     if (remote == kNone) {
-      return assembler.Error(
-          port.line,
-          absl::StrCat("port ", static_cast<int>(port.port.value()), " is cabled to node \"",
-                       Excerpt(name), "\", which has no header: is the file cut off?"));
+      return assembler.Error(port.line, "port ", static_cast<int>(port.port.value()),
+                             " is cabled to node \"", Excerpt(name),
+                             "\", which has no header: is the file cut off?");
     }
     port.remote = nodes_[remote].record.guid;
     const absl::Span<const Cable> cables = CablesOf(remote);

@@ -163,10 +163,6 @@ void TopologyLines::Rewind() {
   unfinished_ = false;
 }
 
-absl::Status TopologyLines::Error(absl::string_view what) const {
-  return absl::InvalidArgumentError(absl::StrCat(origin_, ":", number_, ": ", what));
-}
-
 bool TopologyLines::Next(absl::string_view* line) {
   in_.getline(buffer_.get(), kMaxLine + 1);
   const auto read = static_cast<size_t>(in_.gcount());
@@ -176,8 +172,7 @@ bool TopologyLines::Next(absl::string_view* line) {
   }
   if (in_.fail() && !in_.eof()) {
     ++number_;
-    status_ = Error(
-        absl::StrCat("a line of more than ", kMaxLine, " bytes: is this a fabric's text at all?"));
+    status_ = Error("a line of more than ", kMaxLine, " bytes: is this a fabric's text at all?");
     return false;
   }
   unfinished_ = in_.eof();
@@ -192,10 +187,6 @@ bool TopologyLines::Next(absl::string_view* line) {
   return true;
 }
 
-absl::Status TopologyAssembler::Error(uint32_t line, absl::string_view what) const {
-  return absl::InvalidArgumentError(absl::StrCat(origin_, ":", line, ": ", what));
-}
-
 std::string TopologyAssembler::PortName(uint32_t node, PortNum port) const {
   return absl::StrCat("port ", static_cast<int>(port.value()), " of ",
                       nodes_[node].is_switch ? "switch " : "adapter ", ToString(nodes_[node].guid));
@@ -206,8 +197,8 @@ absl::Status TopologyAssembler::StartNode(StatedNode record, uint32_t line) {
   if (guid == Guid())
     return Error(line, "a node's GUID must not be 0: give it the one of the device");
   if (const std::optional<uint32_t> known = builder_.FindNode(guid)) {
-    return Error(line, absl::StrCat("node ", ToString(guid), " appears twice, first in line ",
-                                    nodes_[*known].line, ": node GUIDs must be unique"));
+    return Error(line, "node ", ToString(guid), " appears twice, first in line ",
+                 nodes_[*known].line, ": node GUIDs must be unique");
   }
   nodes_.push_back(
       {guid, line, static_cast<uint32_t>(ends_.size()), record.port_count, record.is_switch()});
@@ -220,11 +211,10 @@ absl::Status TopologyAssembler::AddPort(const PortLine& port) {
   const Node& node = nodes_.back();
   const auto name = [&] { return PortName(static_cast<uint32_t>(nodes_.size() - 1), port.port); };
   if (port.port.value() == 0 || port.port.value() > node.port_count) {
-    return Error(port.line, absl::StrCat(name(), " does not exist: its header in line ", node.line,
-                                         " states ", static_cast<int>(node.port_count), " ports"));
+    return Error(port.line, name(), " does not exist: its header in line ", node.line, " states ",
+                 static_cast<int>(node.port_count), " ports");
   }
-  if (named_[port.port.value()])
-    return Error(port.line, absl::StrCat(name(), " has two lines: remove one"));
+  if (named_[port.port.value()]) return Error(port.line, name(), " has two lines: remove one");
   named_.set(port.port.value());
   if (!node.is_switch) {
     const auto adapter = static_cast<uint32_t>(nodes_.size() - 1);
@@ -256,14 +246,13 @@ absl::Status TopologyAssembler::OneSided(uint32_t node, const End& end, uint32_t
   const std::string cable =
       absl::StrCat(PortName(node, end.port), " is cabled to ", PortName(other, end.remote_port));
   if (found == nullptr) {
-    return Error(end.line, absl::StrCat(cable,
-                                        ", which has no line of its own: the link is "
-                                        "one-sided; is the file cut off?"));
+    return Error(end.line, cable,
+                 ", which has no line of its own: the link is "
+                 "one-sided; is the file cut off?");
   }
-  return Error(end.line,
-               absl::StrCat(cable, ", but line ", found->line, " cables that port to port ",
-                            static_cast<int>(found->remote_port.value()), " of node ",
-                            ToString(found->remote), ": correct one of the two lines"));
+  return Error(end.line, cable, ", but line ", found->line, " cables that port to port ",
+               static_cast<int>(found->remote_port.value()), " of node ", ToString(found->remote),
+               ": correct one of the two lines");
 }
 
 // Checks a line of `node` against its counterpart and adds the cable.
@@ -271,16 +260,15 @@ absl::Status TopologyAssembler::PairEnd(uint32_t node, End& end) {
   const auto cabled = [&] { return absl::StrCat(PortName(node, end.port), " is cabled to "); };
   const std::optional<uint32_t> other = builder_.FindNode(end.remote);
   if (!other) {
-    return Error(end.line, absl::StrCat(cabled(), "node ", ToString(end.remote),
-                                        ", which the file does not describe: is it cut off?"));
+    return Error(end.line, cabled(), "node ", ToString(end.remote),
+                 ", which the file does not describe: is it cut off?");
   }
   if (end.remote_port.value() == 0 || end.remote_port.value() > nodes_[*other].port_count) {
-    return Error(end.line, absl::StrCat(cabled(), PortName(*other, end.remote_port),
-                                        ", which has ports 1 to ",
-                                        static_cast<int>(nodes_[*other].port_count)));
+    return Error(end.line, cabled(), PortName(*other, end.remote_port), ", which has ports 1 to ",
+                 static_cast<int>(nodes_[*other].port_count));
   }
   if (*other == node && end.remote_port == end.port) {
-    return Error(end.line, absl::StrCat(cabled(), "itself: remove the line"));
+    return Error(end.line, cabled(), "itself: remove the line");
   }
   End* const peer = FindEnd(*other, end.remote_port);
   if (peer == nullptr || peer->remote != nodes_[node].guid || peer->remote_port != end.port) {

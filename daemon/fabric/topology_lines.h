@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
@@ -173,7 +174,10 @@ class TopologyLines {
 
   const std::string& origin() const { return origin_; }
   // INVALID_ARGUMENT, "net.txt:12: `what`", of the last line given.
-  absl::Status Error(absl::string_view what) const;
+  template <class... What>
+  absl::Status Error(const What&... what) const {
+    return absl::InvalidArgumentError(absl::StrCat(origin_, ":", number_, ": ", what...));
+  }
 
   // The longest lines of real texts are a few hundred bytes; this ends the search for one in what
   // is no text at all.
@@ -230,7 +234,10 @@ class TopologyAssembler {
   absl::StatusOr<std::shared_ptr<const Fabric>> Finish();
 
   // "net.txt:12: `what`".
-  absl::Status Error(uint32_t line, absl::string_view what) const;
+  template <class... What>
+  absl::Status Error(uint32_t line, const What&... what) const {
+    return absl::InvalidArgumentError(absl::StrCat(origin_, ":", line, ": ", what...));
+  }
 
  private:
   struct Node {

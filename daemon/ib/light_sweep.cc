@@ -178,7 +178,7 @@ class LightSweeper {
     }
     GiveUp(index, absl::StrCat("PortInfo of port ", progress.first_port));
     if (progress.is_doubtful) return;
-    ChangeOfNode(absl::StrCat(swept_.switches[index].Name(), " does not answer any more"));
+    ChangeOfNode(swept_.switches[index].Name(), " does not answer any more");
   }
 
   // Ports that did not answer then are asked, too, until some of them are silent again.
@@ -221,8 +221,8 @@ class LightSweeper {
     const absl::StatusOr<NodeInfoRecord> now = DecodeNodeInfo(outcome.data);
     const SweptSwitch& then = swept_.switches[index];
     if (!now.ok() || now->node_guid == then.guid()) return;
-    ChangeOfNode(absl::StrCat(then.Name(), ": node ", ToString(now->node_guid),
-                              " is in its place, it was ", ToString(then.guid())));
+    ChangeOfNode(then.Name(), ": node ", ToString(now->node_guid), " is in its place, it was ",
+                 ToString(then.guid()));
   }
 
   void OnPort(const MadRequest& request, const MadOutcome& outcome) {
@@ -246,8 +246,7 @@ class LightSweeper {
     if (outcome.is_answered()) {
       OnPortInfo(index, port, DecodePortInfo(outcome.data));
     } else if (!is_silent && then.ports[port].answered) {
-      ChangeOfNode(
-          absl::StrCat(then.Name(), " port ", port, ": the switch says that it has no such port"));
+      ChangeOfNode(then.Name(), " port ", port, ": the switch says that it has no such port");
     }
   }
 
@@ -271,13 +270,12 @@ class LightSweeper {
     if (known.answered && now.link_up == known.link_up && now.rate == rate) return;
     const std::string name = absl::StrCat(then.Name(), " port ", port);
     if (!known.answered) {
-      ChangeOfLink(absl::StrCat(name, ": the port answers again"));
+      ChangeOfLink(name, ": the port answers again");
     } else if (now.link_up != known.link_up) {
       result_.links.push_back({then.guid(), PortNum(static_cast<uint8_t>(port)), now.link_up});
-      Change(absl::StrCat(name, ": the link is ", now.link_up ? "up" : "down"));
+      Change(name, ": the link is ", now.link_up ? "up" : "down");
     } else {
-      ChangeOfLink(absl::StrCat(name, ": the link runs at ", ToString(now.rate), ", it ran at ",
-                                ToString(rate)));
+      ChangeOfLink(name, ": the link runs at ", ToString(now.rate), ", it ran at ", ToString(rate));
     }
   }
 
@@ -285,7 +283,7 @@ class LightSweeper {
   void CompareAddresses(const std::string& has, const std::string& its, const FoundPort& then,
                         const PortInfoRecord& now) {
     const auto compare = [&](const std::string& what, int is, int was) {
-      if (is != was) ChangeOfNode(absl::StrCat(what, is, ", it had ", was));
+      if (is != was) ChangeOfNode(what, is, ", it had ", was);
     };
     compare(has + " LID ", now.lid.value(), then.lid.value());
     compare(has + " LMC ", now.lmc, then.lmc);
@@ -365,7 +363,7 @@ class LightSweeper {
       if (outcome.is_unanswered()) {
         result_.unanswered.push_back(then.Unanswered("PortInfo of port 0"));
       } else if (outcome.is_answered()) {
-        ChangeOfNode(absl::StrCat(then.Name(), " answers again"));
+        ChangeOfNode(then.Name(), " answers again");
       }
       return;
     }
@@ -375,28 +373,30 @@ class LightSweeper {
         absl::StrCat(at_switch ? swept_.switches[end.at].Name() : "the local adapter", " port ",
                      end.port.value());
     if (!outcome.is_unanswered()) {
-      return ChangeOfNode(absl::StrCat(place, ": the node at the other end answers now"));
+      return ChangeOfNode(place, ": the node at the other end answers now");
     }
     result_.unanswered.push_back({ToString(end.route),
                                   at_switch ? swept_.switches[end.at].guid() : Guid(0), end.port,
                                   absl::StrCat("NodeInfo behind ", place)});
   }
 
-  void ChangeOfNode(absl::string_view what) {
+  template <class... What>
+  void ChangeOfNode(const What&... what) {
     lids_are_doubtful_ = true;
     engine_.Abandon();
-    ChangeOfLink(what);
+    ChangeOfLink(what...);
   }
 
   // Other than that it is up or down.
-  void ChangeOfLink(absl::string_view what) {
+  template <class... What>
+  void ChangeOfLink(const What&... what) {
     result_.has_only_links = false;
-    Change(what);
+    Change(what...);
   }
 
-  void Change(absl::string_view what) {
-    if (std::exchange(result_.has_changed, true)) return;
-    result_.what = std::string(what);
+  template <class... What>
+  void Change(const What&... what) {
+    if (!std::exchange(result_.has_changed, true)) result_.what = absl::StrCat(what...);
   }
 
   struct Progress {

@@ -60,8 +60,10 @@ struct Bound {
   uint64_t value;
 };
 
-absl::Status Contradict(absl::string_view a, absl::string_view b, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(a, " and ", b, " contradict each other: ", why));
+template <class... Why>
+absl::Status Contradict(absl::string_view a, absl::string_view b, const Why&... why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(a, " and ", b, " contradict each other: ", why...));
 }
 
 // Numbers alone, whatever the fabric.
@@ -69,45 +71,44 @@ absl::Status CheckNumbers(const PlacementConstraints& c) {
   const uint64_t n = c.host_count, k = c.hosts_per_leaf, most = c.max_hosts_per_leaf;
   if (n == 0) return absl::InvalidArgumentError("a placement of no hosts: ask for at least one");
   if (c.include.size() > n) {
-    return Contradict("host count", "include",
-                      absl::StrCat(c.include.size(), " hosts to include, but ", n, " wanted"));
+    return Contradict("host count", "include", c.include.size(), " hosts to include, but ", n,
+                      " wanted");
   }
   if (!c.candidates.empty() && c.candidates.size() < n) {
-    return Contradict("host count", "candidates",
-                      absl::StrCat(c.candidates.size(), " candidates, but ", n, " wanted"));
+    return Contradict("host count", "candidates", c.candidates.size(), " candidates, but ", n,
+                      " wanted");
   }
   const Bound least[] = {{"min leaf switches", c.min_leaf_switches}, {"min pods", c.min_pods}};
   for (const Bound& bound : least) {
     if (bound.value > n) {
-      return Contradict("host count", bound.name,
-                        absl::StrCat(n, " hosts are on at most ", n, ", not on ", bound.value));
+      return Contradict("host count", bound.name, n, " hosts are on at most ", n, ", not on ",
+                        bound.value);
     }
     if (c.max_leaf_switches > 0 && bound.value > c.max_leaf_switches) {
-      return Contradict("max leaf switches", bound.name,
-                        absl::StrCat(c.max_leaf_switches, " is below ", bound.value));
+      return Contradict("max leaf switches", bound.name, c.max_leaf_switches, " is below ",
+                        bound.value);
     }
   }
   if (c.same_pod && c.min_pods > 1) {
-    return Contradict("same pod", "min pods", absl::StrCat("one pod is not ", c.min_pods));
+    return Contradict("same pod", "min pods", "one pod is not ", c.min_pods);
   }
   if (k > 0 && most > 0 && k > most && n > most) {
-    return Contradict("hosts per leaf", "max hosts per leaf",
-                      absl::StrCat(std::min(k, n), " on a leaf switch is above ", most));
+    return Contradict("hosts per leaf", "max hosts per leaf", std::min(k, n),
+                      " on a leaf switch is above ", most);
   }
   const Bound per_leaf[] = {{"hosts per leaf", k}, {"max hosts per leaf", most}};
   for (const Bound& bound : per_leaf) {
     if (bound.value > 0 && c.max_leaf_switches > 0 && bound.value * c.max_leaf_switches < n) {
-      return Contradict(bound.name, "max leaf switches",
-                        absl::StrCat(bound.value, " times ", c.max_leaf_switches, " is below ", n));
+      return Contradict(bound.name, "max leaf switches", bound.value, " times ",
+                        c.max_leaf_switches, " is below ", n);
     }
   }
   if (k > 0) {
     const uint64_t used = (n + k - 1) / k;
     for (const Bound& bound : least) {
       if (bound.value > used) {
-        return Contradict("hosts per leaf", bound.name,
-                          absl::StrCat(n, " hosts, ", k, " on each, are on ", used,
-                                       " leaf switches, fewer than ", bound.value));
+        return Contradict("hosts per leaf", bound.name, n, " hosts, ", k, " on each, are on ", used,
+                          " leaf switches, fewer than ", bound.value);
       }
     }
   }
@@ -136,21 +137,20 @@ absl::Status CheckIncludes(const PlacementIndex& index, const PlacementConstrain
           absl::StrCat("hosts ", both, " to include are not connected: leave one out"));
     }
     if (c.same_pod && index.pod_of(leaf) != index.pod_of(first)) {
-      return Contradict("include", "same pod", absl::StrCat(both, " are in two pods"));
+      return Contradict("include", "same pod", both, " are in two pods");
     }
     const Bound most[] = {{"max hosts per leaf", c.max_hosts_per_leaf},
                           {"hosts per leaf", c.hosts_per_leaf}};
     for (const Bound& bound : most) {
       if (bound.value > 0 && on_leaf[leaf] > bound.value) {
-        return Contradict("include", bound.name,
-                          absl::StrCat("more than ", bound.value, " hosts to include are on ",
-                                       index.Describe(leaf)));
+        return Contradict("include", bound.name, "more than ", bound.value,
+                          " hosts to include are on ", index.Describe(leaf));
       }
     }
   }
   if (c.max_leaf_switches > 0 && leaves > c.max_leaf_switches) {
-    return Contradict("include", "max leaf switches",
-                      absl::StrCat("the hosts to include are on ", leaves, " leaf switches"));
+    return Contradict("include", "max leaf switches", "the hosts to include are on ", leaves,
+                      " leaf switches");
   }
   return absl::OkStatus();
 }
