@@ -14,26 +14,25 @@
 namespace coppice {
 namespace {
 
-enum class Format : uint8_t { kIbnetdiscover, kIbnetdiscoverPorts, kIbsimNet };
-
-// The first line that says something decides: a row of the -p report, or a node's header, whose
-// name is S-, H- or R- and a GUID in ibnetdiscover's text and anything in ibsim's.
-Format Recognise(TopologyLines& lines) {
+// The reader of a text. Its first line that says something decides: a row of the -p report, or a
+// node's header, whose name is S-, H- or R- and a GUID in ibnetdiscover's text and anything in
+// ibsim's.
+auto ReaderOf(TopologyLines& lines) {
   absl::string_view line;
   while (lines.Next(&line)) {
     if (IsChatter(line)) continue;
     for (const absl::string_view type : {"CA ", "SW ", "RT "}) {
-      if (absl::StartsWith(line, type)) return Format::kIbnetdiscoverPorts;
+      if (absl::StartsWith(line, type)) return &ReadIbnetdiscoverPorts;
     }
     for (const absl::string_view word : {"Hca", "module", "include", "do ", "width", "speed"}) {
-      if (absl::StartsWith(line, word)) return Format::kIbsimNet;
+      if (absl::StartsWith(line, word)) return &ReadIbsimNet;
     }
     LineCursor cursor(line);
     absl::string_view skipped, name;
     if (line.front() == '[' || !cursor.Until('"', &skipped) || !cursor.Until('"', &name)) continue;
-    return GuidOfNodeName(name) ? Format::kIbnetdiscover : Format::kIbsimNet;
+    return GuidOfNodeName(name) ? &ReadIbnetdiscover : &ReadIbsimNet;
   }
-  return Format::kIbnetdiscover;
+  return &ReadIbnetdiscover;
 }
 
 }  // namespace
@@ -41,18 +40,10 @@ Format Recognise(TopologyLines& lines) {
 absl::StatusOr<std::shared_ptr<const Fabric>> ReadFabric(std::istream& text,
                                                          absl::string_view origin) {
   TopologyLines lines(text, origin);
-  const Format format = Recognise(lines);
+  const auto reader = ReaderOf(lines);
   RETURN_IF_ERROR(lines.status());
   lines.Rewind();
-  switch (format) {
-    case Format::kIbnetdiscoverPorts:
-      return ReadIbnetdiscoverPorts(lines);
-    case Format::kIbsimNet:
-      return ReadIbsimNet(lines);
-    case Format::kIbnetdiscover:
-      break;
-  }
-  return ReadIbnetdiscover(lines);
+  return reader(lines);
 }
 
 absl::Status CheckFabricSpec(absl::string_view spec) {

@@ -45,19 +45,28 @@ struct Node {
   uint32_t first_cable = 0;  // into cables_; the next node's is the end
 };
 
+// Bits of these masks that ibsim knows, from the widest and fastest down.
+constexpr std::pair<uint8_t, uint8_t> kWidthBits[] = {{8, 12}, {4, 8}, {2, 4}, {1, 1}};
+constexpr std::pair<uint8_t, LaneSpeed> kSpeedBits[] = {
+    {4, LaneSpeed::kQdr}, {2, LaneSpeed::kDdr}, {1, LaneSpeed::kSdr}};
+
+// What the first bit of the table that is in `mask` stands for; no such: Value{}.
+template <class Value, size_t N>
+Value FirstOf(const std::pair<uint8_t, Value> (&table)[N], int mask) {
+  const auto found = absl::c_find_if(table, [=](auto entry) { return (entry.first & mask) != 0; });
+  return found == std::end(table) ? Value{} : found->second;
+}
+
+// The bit of the widest or fastest in the table that is not above `value`, else the last.
+template <class Value, size_t N>
+int BitOf(const std::pair<uint8_t, Value> (&table)[N], Value value) {
+  const auto found = absl::c_find_if(table, [=](auto entry) { return entry.second <= value; });
+  return found == std::end(table) ? table[N - 1].first : found->first;
+}
+
 // The rate that two ports agree on: the widest and fastest that both enable.
 LinkRate Negotiate(const Enabled& a, const Enabled& b) {
-  const uint32_t widths = a.widths & b.widths, speeds = a.speeds & b.speeds;
-  const uint8_t lanes = (widths & 8) != 0   ? 12
-                        : (widths & 4) != 0 ? 8
-                        : (widths & 2) != 0 ? 4
-                        : (widths & 1) != 0 ? 1
-                                            : 0;
-  const LaneSpeed speed = (speeds & 4) != 0   ? LaneSpeed::kQdr
-                          : (speeds & 2) != 0 ? LaneSpeed::kDdr
-                          : (speeds & 1) != 0 ? LaneSpeed::kSdr
-                                              : LaneSpeed::kUnknown;
-  return {lanes, speed};
+  return {FirstOf(kWidthBits, a.widths & b.widths), FirstOf(kSpeedBits, a.speeds & b.speeds)};
 }
 
 class IbsimReader {
@@ -295,12 +304,6 @@ class IbsimReader {
 constexpr size_t kMaxName = 60;         // ibsim's NODEIDLEN is 65, with prefix and end
 constexpr size_t kMaxDescription = 63;  // IBA vol. 1, 14.2.5.2 NodeDescription: 64 bytes, with end
 
-// LinkWidthEnabled and LinkSpeedEnabled (IBA vol. 1, 14.2.5.6) as far as ibsim knows them.
-int WidthBit(uint8_t lanes) { return lanes >= 12 ? 8 : lanes >= 8 ? 4 : lanes >= 4 ? 2 : 1; }
-int SpeedBit(LaneSpeed speed) {
-  return speed >= LaneSpeed::kQdr ? 4 : speed == LaneSpeed::kDdr ? 2 : 1;
-}
-
 std::string Name(absl::string_view text) {
   std::string name(text.substr(0, kMaxName));
   for (char& c : name) {
@@ -408,8 +411,9 @@ class IbsimWriter {
     const LinkRate rate = link.rate;
     absl::StrAppend(&out_, "[", static_cast<int>(channel.port.value()), "]\t\"",
                     NodeName(channel.to), "\"[", static_cast<int>(channel.to_port.value()), "]");
-    if (rate.lanes > 0) absl::StrAppend(&out_, " w=", WidthBit(rate.lanes));
-    if (rate.speed != LaneSpeed::kUnknown) absl::StrAppend(&out_, " s=", SpeedBit(rate.speed));
+    if (rate.lanes > 0) absl::StrAppend(&out_, " w=", BitOf(kWidthBits, rate.lanes));
+    if (rate.speed != LaneSpeed::kUnknown)
+      absl::StrAppend(&out_, " s=", BitOf(kSpeedBits, rate.speed));
     absl::StrAppend(&out_, "\t#", lid, " ", FormatLinkRate(rate, link.capacity_gbps), "\n");
   }
 

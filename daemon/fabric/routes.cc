@@ -230,16 +230,18 @@ ChannelIndex Routes::NextChannel(SwitchIndex s, VertexIndex to) const {
   return Step(s, Resolve(to)).channel;
 }
 
-absl::Status Routes::BrokenAt(VertexIndex from, VertexIndex to, VertexIndex at) const {
+absl::Status Routes::BrokenAt(VertexIndex from, VertexIndex to, VertexIndex at,
+                              bool is_loop) const {
   std::string why = "which has no route to it";
   if (kind_ == RouteKind::kForwardingTables && fabric_->lid(to).value() == 0) {
     why = "because the destination has no LID: let the subnet manager assign one";
   } else if (!fabric_->IsSwitch(at)) {
     why = "which is an end of the fabric";
   }
-  return absl::NotFoundError(absl::StrCat(
-      "no route by ", ToString(kind_), " from ", Describe(*fabric_, from), " to ",
-      Describe(*fabric_, to), ": it breaks off at ", Describe(*fabric_, at), ", ", why));
+  return absl::NotFoundError(
+      absl::StrCat("no route by ", ToString(kind_), " from ", Describe(*fabric_, from), " to ",
+                   Describe(*fabric_, to), is_loop ? ": it loops through " : ": it breaks off at ",
+                   Describe(*fabric_, at), is_loop ? "" : ", ", is_loop ? "" : why));
 }
 
 // Calls visit(channel) for every channel of the route, in order, until the route ends or breaks.
@@ -267,11 +269,7 @@ absl::Status Routes::Walk(VertexIndex from, VertexIndex to, Visitor visit) const
     visit(hop.channel);
     here = hop.to;
     if (here == to) return absl::OkStatus();
-    if (here == remembered) {
-      return absl::NotFoundError(
-          absl::StrCat("no route by ", ToString(kind_), " from ", Describe(*fabric_, from), " to ",
-                       Describe(*fabric_, to), ": it loops through ", Describe(*fabric_, here)));
-    }
+    if (here == remembered) return BrokenAt(from, to, here, /*is_loop=*/true);
     if (++hops == next_memory) {
       remembered = here;
       next_memory *= 2;

@@ -80,7 +80,8 @@ class Routes final {
   Hop Pick(SwitchIndex s, const Destination& to, const Wanted& wanted) const;
   template <class Visitor>
   absl::Status Walk(VertexIndex from, VertexIndex to, Visitor visit) const;
-  absl::Status BrokenAt(VertexIndex from, VertexIndex to, VertexIndex at) const;
+  absl::Status BrokenAt(VertexIndex from, VertexIndex to, VertexIndex at,
+                        bool is_loop = false) const;
 
   std::shared_ptr<const Fabric> fabric_;
   std::shared_ptr<const SwitchDistances> distances_;

@@ -175,13 +175,11 @@ bool TopologyLines::Next(absl::string_view* line) {
     status_ = Error("a line of more than ", kMaxLine, " bytes: is this a fabric's text at all?");
     return false;
   }
-  unfinished_ = in_.eof();
-  *line = absl::string_view(buffer_.get(), unfinished_ ? read : read - 1);
+  const bool is_last = in_.eof();
+  *line = absl::string_view(buffer_.get(), is_last ? read : read - 1);
   if (number_ == 0) absl::ConsumePrefix(line, "\xEF\xBB\xBF");
-  if (unfinished_ && line->empty()) {
-    unfinished_ = false;
-    return false;
-  }
+  if (is_last && line->empty()) return false;
+  unfinished_ = is_last;
   absl::ConsumeSuffix(line, "\r");
   ++number_;
   return true;

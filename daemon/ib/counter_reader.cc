@@ -69,6 +69,8 @@ class CounterReader {
   }
 
  private:
+  PerformanceAgent& Agent(uint32_t index) { return agents_[swept_.switches[index].guid()]; }
+
   void OpenMore() {
     const auto places = static_cast<uint32_t>(engine_.window());
     while (open_ < places && next_switch_ < progress_.size()) Open(next_switch_++);
@@ -76,21 +78,18 @@ class CounterReader {
 
   void Open(uint32_t index) {
     const SweptSwitch& target = swept_.switches[index];
-    if (target.counters_lid == Lid(0)) {
-      return Note(index, WhyNoLid(target));
-    }
+    if (target.counters_lid == Lid(0)) return Note(index, WhyNoLid(target));
     if (!one_answered_ && silent_ >= kManySilent) {
       return Note(index,
                   "not asked, as no switch answers performance management; check that the subnet "
                   "manager has routed the subnet");
     }
-    PerformanceAgent& agent = agents_[target.guid()];
+    PerformanceAgent& agent = Agent(index);
     if (agent.lid != target.counters_lid) {
       agent = PerformanceAgent();
       agent.lid = target.counters_lid;
     }
     Progress& progress = progress_[index];
-    progress.abilities = agent.abilities;
     progress.lanes.resize(kLanes);
     if (!agent.is_known) {
       ++open_;
@@ -124,7 +123,7 @@ class CounterReader {
       if (!progress.lanes[i].is_busy && !StartLane(index, i)) break;
     }
     if (progress.under_way > 0) return;
-    agents_[swept_.switches[index].guid()].was_given_up = progress.is_given_up;
+    Agent(index).was_given_up = progress.is_given_up;
     progress.lanes = std::vector<Lane>();
     --open_;
   }
@@ -133,7 +132,7 @@ class CounterReader {
   // lost each time.
   bool TakeSecondChance(uint32_t index) {
     Progress& progress = progress_[index];
-    const bool was_given_up = agents_[swept_.switches[index].guid()].was_given_up;
+    const bool was_given_up = Agent(index).was_given_up;
     if (progress.has_answered || was_given_up || silent_ >= kManySilent) return false;
     if (std::exchange(progress.has_second_chance, true)) return false;
     ++silent_;
@@ -148,19 +147,18 @@ class CounterReader {
       return false;
     }
     if (IsRedirected(outcome)) return FollowRedirection(index, outcome);
-    PerformanceAgent& agent = agents_[swept_.switches[index].guid()];
+    PerformanceAgent& agent = Agent(index);
     agent.is_known = outcome.is_answered() || IsUnsupported(outcome.status);
     if (outcome.is_answered()) {
       agent.abilities = DecodeCounterAbilities(outcome.data);
     }
-    progress_[index].abilities = agent.abilities;
     return false;
   }
 
   // Once: who is sent on from there is read nowhere. Until the next full sweep counters are read
   // where it led.
   bool FollowRedirection(uint32_t index, const MadOutcome& outcome) {
-    PerformanceAgent& agent = agents_[swept_.switches[index].guid()];
+    PerformanceAgent& agent = Agent(index);
     const Redirection to = DecodeRedirection(outcome.data);
     if (agent.served_at == Lid(0) && to.IsToLid()) {
       agent.served_at = to.lid;
@@ -181,7 +179,7 @@ class CounterReader {
   // True if the lane goes on with another request about the same port.
   bool OnCounters(uint32_t index, uint32_t lane, MadAttribute attribute,
                   const MadOutcome& outcome) {
-    const CounterAbilities& abilities = progress_[index].abilities;
+    const CounterAbilities abilities = Agent(index).abilities;
     CounterReading& reading = progress_[index].lanes[lane].reading;
     if (outcome.is_unanswered()) {
       OnSilence(index, Of(attribute, reading.port));
@@ -221,7 +219,7 @@ class CounterReader {
   bool OnRefusal(uint32_t index, uint32_t lane, MadAttribute attribute, uint16_t status) {
     const PortNum port = progress_[index].lanes[lane].reading.port;
     if (attribute == MadAttribute::kPortCountersExtended && IsUnsupported(status)) {
-      agents_[swept_.switches[index].guid()].without_extended.set(port.value());
+      Agent(index).without_extended.set(port.value());
       Ask(index, lane, MadAttribute::kPortCounters, port.value());
       return true;
     }
@@ -234,7 +232,7 @@ class CounterReader {
     Progress& progress = progress_[index];
     if (!progress.has_answered) {
       if (!progress.has_second_chance) ++silent_;
-      agents_[swept_.switches[index].guid()].is_known = false;
+      Agent(index).is_known = false;
     }
     if (++progress.silences >= kSilencesToGiveUp || !progress.has_answered) {
       return GiveUp(index, std::move(what));
@@ -262,7 +260,7 @@ class CounterReader {
     progress.lanes[lane].reading.node = target.guid();
     progress.lanes[lane].reading.port = PortNum(static_cast<uint8_t>(port));
     const bool is_extended =
-        progress.abilities.extended_data && !agents_[target.guid()].without_extended.test(port);
+        Agent(index).abilities.extended_data && !Agent(index).without_extended.test(port);
     Ask(index, lane,
         is_extended ? MadAttribute::kPortCountersExtended : MadAttribute::kPortCounters, port);
     return true;
@@ -274,11 +272,11 @@ class CounterReader {
     request.attribute = attribute;
     request.modifier = port;
     request.subject = index * kLanes + lane;
-    const Lid served_at = agents_[target.guid()].served_at;
+    const Lid served_at = Agent(index).served_at;
     request.lid = served_at != Lid(0) ? served_at : target.counters_lid;
     const bool was_heard = progress_[index].has_answered;
     request.max_attempts = was_heard ? kAttemptsOfHeard : kAttempts;
-    if (agents_[target.guid()].was_given_up) request.max_attempts = kAttemptsOfGivenUp;
+    if (Agent(index).was_given_up) request.max_attempts = kAttemptsOfGivenUp;
     if (!was_heard && silent_ >= kManySilent) request.max_attempts = kAttemptsOfMany;
     ++progress_[index].under_way;
     engine_.Submit(std::move(request));
@@ -300,7 +298,6 @@ class CounterReader {
     CounterReading reading;
   };
   struct Progress {
-    CounterAbilities abilities;
     uint32_t next_port = 1;
     uint32_t under_way = 0;  // requests
     int silences = 0;        // in a row

@@ -198,17 +198,11 @@ class HostSets {
     double sets = 0;
     for (const OpenScope& scope : scopes_) {
       const uint32_t size = starts_[scope.end] - starts_[scope.begin];
-      double choose = size < n_ ? 0 : 1;
-      for (uint32_t i = 0; i < n_ && choose <= static_cast<double>(most); ++i) {
+      if (size < n_) continue;
+      const uint32_t fewer = std::min(n_, size - n_);  // sets of those left out are as many
+      double choose = 1;
+      for (uint32_t i = 0; i < fewer && choose <= static_cast<double>(most); ++i) {
         choose = choose * (size - i) / (i + 1);
-      }
-      // Rows of Pascal's triangle rise up to their middle: what is over `most` on the way may fall
-      // again, for sets of nearly all hosts, of which there are as many as of those left out.
-      if (2 * n_ > size && size >= n_) {
-        choose = 1;
-        for (uint32_t i = 0; i < size - n_ && choose <= static_cast<double>(most); ++i) {
-          choose = choose * (size - i) / (i + 1);
-        }
       }
       sets += std::round(choose);
     }

@@ -232,6 +232,7 @@ struct Kind {
 struct Step {
   uint16_t whole = 0;   // leaf switches of the kind that give the most
   uint16_t broken = 0;  // hosts of one more that gives less
+  bool is_first_broken = false;
 };
 
 class Knapsack {
@@ -283,7 +284,6 @@ class Knapsack {
 
   void AddKind(const Kind& kind, uint32_t n) {
     std::vector<Step> whole_steps(n + 1), broken_steps(n + 1);
-    std::vector<bool> from_whole(n + 1, false);
     if (kind.most > 0) {
       const auto members = static_cast<uint32_t>(kind.members.size());
       std::vector<Step> fewer_steps(n + 1);
@@ -297,14 +297,12 @@ class Knapsack {
           const double cost = fewer[j] + kind.cost[x];
           if (cost >= broken_[j + x]) continue;
           broken_[j + x] = cost;
-          broken_steps[j + x] = {fewer_steps[j].whole, static_cast<uint16_t>(x)};
-          from_whole[j + x] = true;
+          broken_steps[j + x] = {fewer_steps[j].whole, static_cast<uint16_t>(x), true};
         }
       }
     }
     whole_steps_.push_back(std::move(whole_steps));
     broken_steps_.push_back(std::move(broken_steps));
-    from_whole_.push_back(std::move(from_whole));
   }
 
   // best[j] = min over i <= most_members of best[j - i most] + i c: for each remainder of j by
@@ -326,7 +324,7 @@ class Knapsack {
         while (head < window.size() && window[head].second + most_members < t) ++head;
         if (head == window.size()) continue;
         best[j] = window[head].first + t * each;
-        steps[j] = {static_cast<uint16_t>(t - window[head].second), 0};
+        steps[j] = {static_cast<uint16_t>(t - window[head].second)};
       }
     }
   }
@@ -343,7 +341,7 @@ class Knapsack {
       const Step step = broken ? broken_steps_[k][j] : whole_steps_[k][j];
       for (uint32_t i = 0; i < step.whole; ++i) given[kind.members[i]] = kind.most;
       if (step.broken > 0) given[kind.members[step.whole]] = step.broken;
-      broken = broken && !from_whole_[k][j];
+      broken = broken && !step.is_first_broken;
       j -= step.whole * kind.most + step.broken;
     }
     for (uint32_t i = 0; i < field_.size(); ++i) {
@@ -363,7 +361,6 @@ class Knapsack {
   std::vector<Kind> kinds_;
   std::vector<double> whole_, broken_;                         // [j]
   std::vector<std::vector<Step>> whole_steps_, broken_steps_;  // [kind][j]
-  std::vector<std::vector<bool>> from_whole_;                  // [kind][j] the broken one is here
 };
 
 }  // namespace
