@@ -265,11 +265,12 @@ class IbsimReader {
                              "\", which has no header: is the file cut off?");
     }
     port.remote = nodes_[remote].record.guid;
-    const absl::Span<const Cable> cables = CablesOf(remote);
-    const auto peer = std::ranges::find(cables, port.remote_port,
-                                        [](const Cable& other) { return other.port.port; });
-    if (!cable.has_rate && peer != cables.end()) {
-      port.rate = Negotiate(cable.enabled, peer->enabled);
+    if (!cable.has_rate) {
+      for (const Cable& other : CablesOf(remote)) {
+        if (other.port.port != port.remote_port) continue;
+        port.rate = Negotiate(cable.enabled, other.enabled);
+        break;
+      }
     }
     return assembler.AddPort(port);
   }
