@@ -1,5 +1,3 @@
-// Management packets, of subnet and of performance management.
-//
 // Management packets between bytes and values: the headers of subnet and performance management,
 // and the attributes of both. Nobody else knows where a field lies. Everything decoded here came
 // from another machine and may be anything: decoders read only inside the packet, never crash, and
@@ -151,10 +149,8 @@ bool DecodeFdr10Active(const MadData& data);
 // nor beyond the table's capacity. 0: the table is empty.
 uint16_t DecodeLinearTableTop(const MadData& data);
 
-// Attributes of performance management between bytes and values. As above, what is decoded
-// came from another machine and may be anything: every value of every field is taken.
-//
-// What a port counts lies in two attributes, and newer nodes tell everything in the second:
+// Attributes of performance management; every value of every field is taken. What a port counts
+// lies in two attributes, and newer nodes tell everything in the second:
 //
 //                             data      errors      wait
 //    PortCounters            32 bits    4-16 bits   32 bits    all stop at their greatest value

@@ -1,5 +1,3 @@
-// The port of this machine that the subnet is seen through: which one, and what is asked over it.
-//
 // The live subnet as a SubnetPort: management packets through libibumad, as root on hardware or
 // under ibsim's preload on a simulated subnet, with no difference between them here.
 #ifndef COPPICE_DAEMON_IB_UMAD_SUBNET_PORT_H_
