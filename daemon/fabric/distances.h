@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/base/call_once.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
 
@@ -67,26 +68,30 @@ class TwinClasses final {
 class LazyRows final {
  public:
   explicit LazyRows(uint32_t count) : rows_(count) {}
-  ~LazyRows();
-  LazyRows(const LazyRows&) = delete;
-  LazyRows& operator=(const LazyRows&) = delete;
 
   // Row i; nullptr if nobody has asked for it yet.
   const std::vector<uint8_t>* Find(uint32_t i) const {
-    return rows_[i].load(std::memory_order_acquire);
+    return rows_[i].is_there.load(std::memory_order_acquire) ? &rows_[i].hops : nullptr;
   }
 
   // Row i; compute() makes it if nobody has yet.
   template <class Compute>
   const std::vector<uint8_t>& Get(uint32_t i, const Compute& compute) {
-    const std::vector<uint8_t>* const row = Find(i);
-    return row != nullptr ? *row : Publish(i, compute());
+    Row& row = rows_[i];
+    absl::call_once(row.once, [&] {
+      row.hops = compute();
+      row.is_there.store(true, std::memory_order_release);
+    });
+    return row.hops;
   }
 
  private:
-  const std::vector<uint8_t>& Publish(uint32_t i, std::vector<uint8_t> fresh);
-
-  std::vector<std::atomic<const std::vector<uint8_t>*>> rows_;  // owned
+  struct Row {
+    absl::once_flag once;
+    std::atomic<bool> is_there = false;
+    std::vector<uint8_t> hops;
+  };
+  std::vector<Row> rows_;
 };
 
 // Thread-safe.
@@ -95,10 +100,6 @@ class SwitchDistances final {
   static constexpr uint8_t kUnreachable = TwinClasses::kFar;  // also any distance of 255 or more
 
   explicit SwitchDistances(std::shared_ptr<const Fabric> fabric);
-
-  // Hops from every switch to `target`, [switch_count]. Kept from the first call on: whoever asks
-  // for many targets and reads little of each asks Between().
-  absl::Span<const uint8_t> RowTo(SwitchIndex target) const;
 
   // Hops between two switches, kUnreachable if there is no path. Cheap for many targets: switches
   // with the same neighbours share what is computed at the first call, either way is as far, and
@@ -128,12 +129,9 @@ class SwitchDistances final {
   const Fabric& fabric() const { return *fabric_; }
 
  private:
-  std::vector<uint8_t> Expand(SwitchIndex target) const;
-
   std::shared_ptr<const Fabric> fabric_;
   TwinClasses classes_;
   mutable LazyRows class_rows_;  // [class][class]
-  mutable LazyRows rows_;        // [switch][switch]
 };
 
 }  // namespace coppice

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -33,18 +34,16 @@ constexpr size_t kMaxNameTold = 256, kMaxNameCompared = 64;
 std::optional<Guid> ParseGuid(absl::string_view text) {
   const bool is_marked = absl::ConsumePrefix(&text, "0x") || absl::ConsumePrefix(&text, "0X");
   uint64_t value;
-  const bool is_hex = std::all_of(text.begin(), text.end(), [](char c) {
-    return absl::ascii_isxdigit(static_cast<unsigned char>(c));
-  });
+  const bool is_hex = absl::c_all_of(
+      text, [](char c) { return absl::ascii_isxdigit(static_cast<unsigned char>(c)); });
   const bool is_long_enough = is_marked ? !text.empty() && text.size() <= 16 : text.size() == 16;
   if (!is_hex || !is_long_enough || !absl::SimpleHexAtoi(text, &value)) return std::nullopt;
   return Guid(value);
 }
 
 // Letters to insert, delete or replace to make `b` of `a` (Levenshtein 1966; one row of Wagner and
-// Fischer's table, 1974), at most `limit`: more are `limit`. O(|a| |b|).
-size_t EditDistance(absl::string_view a, absl::string_view b, size_t limit) {
-  if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) >= limit) return limit;
+// Fischer's table, 1974). O(|a| |b|).
+size_t EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < a.size(); ++i) {
@@ -55,32 +54,23 @@ size_t EditDistance(absl::string_view a, absl::string_view b, size_t limit) {
       row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
     }
   }
-  return std::min(row[b.size()], limit);
+  return row[b.size()];
 }
 
 // The hosts whose names differ from `name` in the fewest letters, in the order of their names where
 // equally many. Only names that have something in common with it: where every letter would have to
 // change, the host is no more likely meant than any other.
 std::vector<absl::string_view> SimilarHosts(const Fabric& fabric, absl::string_view name) {
-  struct Candidate {
-    size_t distance;
-    absl::string_view name;
-  };
-  std::vector<Candidate> best;  // sorted, at most kMaxSuggestions
+  std::vector<std::pair<size_t, absl::string_view>> hosts;
   for (uint32_t h = 0; h < fabric.host_count(); ++h) {
     const absl::string_view host = fabric.host_name(HostIndex(h));
-    size_t limit = std::max(name.size(), host.size());
-    if (best.size() == kMaxSuggestions) limit = std::min(limit, best.back().distance);
-    const size_t distance = EditDistance(name, host, limit);
-    if (distance == limit) continue;
-    if (best.size() == kMaxSuggestions) best.pop_back();
-    const auto place = std::upper_bound(
-        best.begin(), best.end(), distance,
-        [](size_t value, const Candidate& candidate) { return value < candidate.distance; });
-    best.insert(place, {distance, host});
+    const size_t distance = EditDistance(name, host);
+    if (distance < std::max(name.size(), host.size())) hosts.emplace_back(distance, host);
   }
+  const auto end = hosts.begin() + std::min(hosts.size(), kMaxSuggestions);
+  std::partial_sort(hosts.begin(), end, hosts.end());
   std::vector<absl::string_view> names;
-  for (const Candidate& candidate : best) names.push_back(candidate.name);
+  for (auto host = hosts.begin(); host != end; ++host) names.push_back(host->second);
   return names;
 }
 
@@ -142,6 +132,34 @@ absl::StatusOr<EndpointIndex> PortOfHost(const Fabric& fabric, HostIndex host, u
   return absl::NotFoundError(absl::StrCat("endpoint \"", name, "\": host ", fabric.host_name(host),
                                           " has no cabled port ", name.substr(name.rfind('/') + 1),
                                           "; it has ", absl::StrJoin(ports, ", ")));
+}
+
+struct Named {
+  absl::string_view host, device;
+  uint32_t adapter;
+  bool operator<(const Named& other) const {
+    return std::tie(host, device, adapter) < std::tie(other.host, other.device, other.adapter);
+  }
+  bool Twin(const Named& other) const { return host == other.host && device == other.device; }
+};
+
+// Gives adapters that cannot be told apart, or have no name at all, hosts of their own, by their
+// GUIDs; the names are kept in `own_names`. True if there were any. `named` is sorted.
+bool NameTwinsApart(const std::vector<AdapterInfo>& adapters, std::vector<Named>& named,
+                    std::vector<std::string>& own_names) {
+  std::vector<size_t> twins;
+  for (size_t i = 0; i < named.size(); ++i) {
+    const bool twin = (i > 0 && named[i].Twin(named[i - 1])) ||
+                      (i + 1 < named.size() && named[i].Twin(named[i + 1]));
+    if (twin || named[i].host.empty()) twins.push_back(i);
+  }
+  own_names.reserve(twins.size());  // the views into them must last
+  for (const size_t i : twins) {
+    const std::string guid = ToString(adapters[named[i].adapter].guid);
+    own_names.push_back(named[i].host.empty() ? guid : absl::StrCat(named[i].host, "#", guid));
+  }
+  for (size_t i = 0; i < twins.size(); ++i) named[twins[i]].host = own_names[i];
+  return !twins.empty();
 }
 
 }  // namespace
@@ -212,38 +230,6 @@ absl::StatusOr<std::vector<std::string>> ExpandEndpointNames(const Fabric& fabri
   return expanded;
 }
 
-namespace {
-
-struct Named {
-  absl::string_view host, device;
-  uint32_t adapter;
-  bool operator<(const Named& other) const {
-    return std::tie(host, device, adapter) < std::tie(other.host, other.device, other.adapter);
-  }
-  bool Twin(const Named& other) const { return host == other.host && device == other.device; }
-};
-
-// Gives adapters that cannot be told apart, or have no name at all, hosts of their own, by their
-// GUIDs; the names are kept in `own_names`. True if there were any. `named` is sorted.
-bool NameTwinsApart(const std::vector<AdapterInfo>& adapters, std::vector<Named>& named,
-                    std::vector<std::string>& own_names) {
-  std::vector<size_t> twins;
-  for (size_t i = 0; i < named.size(); ++i) {
-    const bool twin = (i > 0 && named[i].Twin(named[i - 1])) ||
-                      (i + 1 < named.size() && named[i].Twin(named[i + 1]));
-    if (twin || named[i].host.empty()) twins.push_back(i);
-  }
-  own_names.reserve(twins.size());  // the views into them must last
-  for (const size_t i : twins) {
-    const std::string guid = ToString(adapters[named[i].adapter].guid);
-    own_names.push_back(named[i].host.empty() ? guid : absl::StrCat(named[i].host, "#", guid));
-  }
-  for (size_t i = 0; i < twins.size(); ++i) named[twins[i]].host = own_names[i];
-  return !twins.empty();
-}
-
-}  // namespace
-
 std::pair<absl::string_view, absl::string_view> SplitNodeDescription(
     absl::string_view description) {
   static constexpr std::array<absl::string_view, 14> kDevices = {
@@ -253,10 +239,9 @@ std::pair<absl::string_view, absl::string_view> SplitNodeDescription(
   const size_t space = description.find_last_of(" \t");
   if (space == absl::string_view::npos) return {description, {}};
   const absl::string_view last = description.substr(space + 1);
-  const bool is_device = absl::ascii_isdigit(static_cast<unsigned char>(last.back())) &&
-                         std::any_of(kDevices.begin(), kDevices.end(), [&](absl::string_view d) {
-                           return absl::StartsWith(last, d);
-                         });
+  const bool is_device =
+      absl::ascii_isdigit(static_cast<unsigned char>(last.back())) &&
+      absl::c_any_of(kDevices, [&](absl::string_view d) { return absl::StartsWith(last, d); });
   if (!is_device) return {description, {}};
   return {absl::StripAsciiWhitespace(description.substr(0, space)), last};
 }
@@ -267,9 +252,9 @@ std::vector<std::string> NameHosts(std::vector<AdapterInfo>& adapters) {
     const auto [host, device] = SplitNodeDescription(adapters[i].description);
     named[i] = {host, device, i};
   }
-  if (!std::is_sorted(named.begin(), named.end())) std::sort(named.begin(), named.end());
+  absl::c_sort(named);
   std::vector<std::string> own_names;
-  if (NameTwinsApart(adapters, named, own_names)) std::sort(named.begin(), named.end());
+  if (NameTwinsApart(adapters, named, own_names)) absl::c_sort(named);
   std::vector<std::string> names;
   for (const Named& n : named) {
     if (names.empty() || names.back() != n.host) names.emplace_back(n.host);

@@ -34,8 +34,6 @@ absl::StatusOr<std::vector<std::string>> ExpandEndpointNames(const Fabric& fabri
                                                              absl::Span<const std::string> names,
                                                              size_t limit, absl::string_view field);
 
-// Which adapters are in one host, by their node descriptions. Knows no cables.
-
 // Gives every adapter its host, and returns the names of the hosts, sorted. O(n log n).
 //
 // Adapters whose descriptions are "HOST DEVICE" with equal HOST and different DEVICE are

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,16 @@ constexpr std::array<SpeedName, 9> kSpeeds = {{
     {LaneSpeed::kNdr, "NDR", 100},
     {LaneSpeed::kXdr, "XDR", 200},
 }};
+
+template <class T>
+size_t HeapBytes(const std::vector<T>& v) {
+  return v.capacity() * sizeof(T);
+}
+
+size_t HeapBytes(const std::string& s) {
+  static const size_t inline_capacity = std::string().capacity();
+  return s.capacity() > inline_capacity ? s.capacity() + 1 : 0;
+}
 
 }  // namespace
 
@@ -62,20 +73,6 @@ std::optional<LinkRate> ParseLinkRate(absl::string_view text) {
   }
   return {};
 }
-
-namespace {
-
-template <class T>
-size_t HeapBytes(const std::vector<T>& v) {
-  return v.capacity() * sizeof(T);
-}
-
-size_t HeapBytes(const std::string& s) {
-  static const size_t inline_capacity = std::string().capacity();
-  return s.capacity() > inline_capacity ? s.capacity() + 1 : 0;
-}
-
-}  // namespace
 
 std::shared_ptr<const Fabric> Fabric::WithVersion(uint64_t version) const {
   auto copy = std::shared_ptr<Fabric>(new Fabric(*this));
@@ -118,16 +115,16 @@ PortNum Fabric::channel_from_port(ChannelIndex c) const {
 }
 
 std::optional<SwitchIndex> Fabric::FindSwitch(Guid guid) const {
-  const auto it = std::lower_bound(switches_.begin(), switches_.end(), guid,
-                                   [](const SwitchInfo& s, Guid g) { return s.guid < g; });
+  const auto it =
+      absl::c_lower_bound(switches_, guid, [](const SwitchInfo& s, Guid g) { return s.guid < g; });
   if (it == switches_.end() || it->guid != guid) return std::nullopt;
   return SwitchIndex(static_cast<uint32_t>(it - switches_.begin()));
 }
 
 std::optional<EndpointIndex> Fabric::FindEndpoint(Guid port_guid) const {
-  const auto it =
-      std::lower_bound(by_port_guid_.begin(), by_port_guid_.end(), port_guid,
-                       [this](EndpointIndex e, Guid g) { return endpoint(e).port_guid < g; });
+  const auto it = absl::c_lower_bound(by_port_guid_, port_guid, [this](EndpointIndex e, Guid g) {
+    return endpoint(e).port_guid < g;
+  });
   if (it == by_port_guid_.end() || endpoint(*it).port_guid != port_guid) return std::nullopt;
   return *it;
 }
@@ -137,8 +134,8 @@ std::optional<EndpointIndex> Fabric::FindEndpoint(Guid adapter_guid, PortNum por
     return std::pair(adapter(e.adapter).guid, e.port);
   };
   const std::pair wanted(adapter_guid, port);
-  const auto it = std::lower_bound(endpoints_.begin(), endpoints_.end(), wanted,
-                                   [&](const EndpointInfo& e, auto w) { return key(e) < w; });
+  const auto it = absl::c_lower_bound(endpoints_, wanted,
+                                      [&](const EndpointInfo& e, auto w) { return key(e) < w; });
   if (it == endpoints_.end() || key(*it) != wanted) return std::nullopt;
   return EndpointIndex(static_cast<uint32_t>(it - endpoints_.begin()));
 }
@@ -149,7 +146,7 @@ std::optional<VertexIndex> Fabric::FindLid(Lid lid) const {
 }
 
 std::optional<HostIndex> Fabric::FindHost(absl::string_view name) const {
-  const auto it = std::lower_bound(host_names_.begin(), host_names_.end(), name);
+  const auto it = absl::c_lower_bound(host_names_, name);
   if (it == host_names_.end() || *it != name) return std::nullopt;
   return HostIndex(static_cast<uint32_t>(it - host_names_.begin()));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
@@ -19,8 +20,7 @@ absl::Status DuplicateNode(Guid guid) {
 
 // Most descriptions are plain ASCII: they are not copied.
 void Clean(std::string& description) {
-  const bool plain = std::all_of(description.begin(), description.end(),
-                                 [](char c) { return c >= 0x20 && c < 0x7f; });
+  const bool plain = absl::c_all_of(description, [](char c) { return c >= 0x20 && c < 0x7f; });
   if (!plain) description = CleanDescription(description);
 }
 
@@ -30,7 +30,7 @@ std::string PortName(Guid node, PortNum port) {
 
 }  // namespace
 
-absl::Status FabricBuilder::AddNode(Guid guid, uint32_t index, bool is_switch, uint8_t port_count) {
+absl::Status FabricBuilder::Number(Guid guid, uint32_t index, bool is_switch, uint8_t port_count) {
   const auto node = static_cast<uint32_t>(nodes_.size());
   if (!by_guid_.try_emplace(guid, node).second) return DuplicateNode(guid);
   nodes_.push_back({guid, index, static_cast<uint32_t>(cabled_.size()),
@@ -42,7 +42,7 @@ absl::Status FabricBuilder::AddNode(Guid guid, uint32_t index, bool is_switch, u
 
 absl::Status FabricBuilder::AddSwitch(SwitchInfo info) {
   RETURN_IF_ERROR(
-      AddNode(info.guid, static_cast<uint32_t>(switches_.size()), true, info.port_count));
+      Number(info.guid, static_cast<uint32_t>(switches_.size()), true, info.port_count));
   Clean(info.description);
   switches_.push_back(std::move(info));
   return absl::OkStatus();
@@ -50,10 +50,19 @@ absl::Status FabricBuilder::AddSwitch(SwitchInfo info) {
 
 absl::Status FabricBuilder::AddAdapter(AdapterInfo info) {
   RETURN_IF_ERROR(
-      AddNode(info.guid, static_cast<uint32_t>(adapters_.size()), false, info.port_count));
+      Number(info.guid, static_cast<uint32_t>(adapters_.size()), false, info.port_count));
   Clean(info.description);
   adapters_.push_back(std::move(info));
   return absl::OkStatus();
+}
+
+absl::Status FabricBuilder::AddNode(StatedNode r) {
+  if (r.is_switch()) {
+    return AddSwitch(
+        {r.guid, r.lid, r.port_count, r.device_id, r.vendor_id, std::move(r.description)});
+  }
+  return AddAdapter({r.guid, *r.adapter, r.port_count, r.device_id, r.vendor_id, HostIndex(),
+                     std::move(r.description)});
 }
 
 std::optional<uint32_t> FabricBuilder::FindNode(Guid guid) const {
@@ -146,293 +155,310 @@ absl::Status FabricBuilder::AddLink(uint32_t a, PortNum a_port, uint32_t b, Port
   return absl::OkStatus();
 }
 
-// The switches, or the adapters, in the order of their GUIDs. Texts mostly have them so already.
-std::vector<uint32_t> FabricBuilder::SortNodes(bool switches) const {
-  std::vector<uint32_t> order;
-  order.reserve(switches ? switches_.size() : adapters_.size());
-  for (uint32_t n = 0; n < nodes_.size(); ++n) {
-    if (nodes_[n].is_switch == switches) order.push_back(n);
-  }
-  const auto by_guid = [&](uint32_t x, uint32_t y) { return nodes_[x].guid < nodes_[y].guid; };
-  if (!std::is_sorted(order.begin(), order.end(), by_guid)) {
-    std::sort(order.begin(), order.end(), by_guid);
-  }
-  return order;
-}
+// A fabric on its way out of its builder, step by step.
+class FabricBuilder::Assembly {
+ public:
+  Assembly(FabricBuilder& builder, Fabric& fabric)
+      : builder_(builder),
+        nodes_(builder.nodes_),
+        adapter_ports_(builder.adapter_ports_),
+        cabled_(builder.cabled_),
+        cables_(builder.cables_),
+        fabric_(fabric) {}
 
-// The infos of `order`'s nodes in that order; node.index becomes their place in it.
-template <class Info>
-std::vector<Info> FabricBuilder::InOrder(std::vector<Info> infos,
-                                         const std::vector<uint32_t>& order) {
-  bool sorted = true;
-  for (uint32_t i = 0; i < order.size(); ++i) sorted = sorted && nodes_[order[i]].index == i;
-  if (sorted) {
-    infos.shrink_to_fit();
-    return infos;
+  absl::Status Run() {
+    switch_order_ = SortNodes(true);
+    adapter_order_ = SortNodes(false);
+    fabric_.switches_ = InOrder(std::move(builder_.switches_), switch_order_);
+    fabric_.adapters_ = InOrder(std::move(builder_.adapters_), adapter_order_);
+    fabric_.host_names_ = NameHosts(fabric_.adapters_);
+    AddEndpoints();
+    AddLinks();
+    builder_ = FabricBuilder();
+    IndexPorts();
+    IndexChannels();
+    IndexBundles();
+    FindComponents();
+    RETURN_IF_ERROR(IndexPortGuids());
+    return IndexLids();
   }
-  std::vector<Info> ordered;
-  ordered.reserve(infos.size());
-  for (uint32_t i = 0; i < order.size(); ++i) {
-    Node& node = nodes_[order[i]];
-    ordered.push_back(std::move(infos[node.index]));
-    node.index = i;
+
+ private:
+  // The switches, or the adapters, in the order of their GUIDs.
+  std::vector<uint32_t> SortNodes(bool switches) const {
+    std::vector<uint32_t> order;
+    order.reserve(switches ? builder_.switches_.size() : builder_.adapters_.size());
+    for (uint32_t n = 0; n < nodes_.size(); ++n) {
+      if (nodes_[n].is_switch == switches) order.push_back(n);
+    }
+    const auto by_guid = [&](uint32_t x, uint32_t y) { return nodes_[x].guid < nodes_[y].guid; };
+    absl::c_sort(order, by_guid);
+    return order;
   }
-  return ordered;
-}
 
-void FabricBuilder::MoveNodes(Fabric& fabric) {
-  switch_order_ = SortNodes(true);
-  adapter_order_ = SortNodes(false);
-  fabric.switches_ = InOrder(std::move(switches_), switch_order_);
-  fabric.adapters_ = InOrder(std::move(adapters_), adapter_order_);
-}
+  // The infos of `order`'s nodes in that order; node.index becomes their place in it.
+  template <class Info>
+  std::vector<Info> InOrder(std::vector<Info> infos, const std::vector<uint32_t>& order) {
+    bool sorted = true;
+    for (uint32_t i = 0; i < order.size(); ++i) sorted = sorted && nodes_[order[i]].index == i;
+    if (sorted) {
+      infos.shrink_to_fit();
+      return infos;
+    }
+    std::vector<Info> ordered;
+    ordered.reserve(infos.size());
+    for (uint32_t i = 0; i < order.size(); ++i) {
+      Node& node = nodes_[order[i]];
+      ordered.push_back(std::move(infos[node.index]));
+      node.index = i;
+    }
+    return ordered;
+  }
 
-// One endpoint for every cabled adapter port, by adapter and port; and the rows of each host.
-void FabricBuilder::AddEndpoints(Fabric& fabric) {
-  endpoint_at_.assign(adapter_ports_.size(), kNone);
-  for (const uint32_t n : adapter_order_) {
-    const Node& node = nodes_[n];
-    for (uint32_t i = 0; i < node.port_count; ++i) {
-      if (cabled_[node.first_port + i] == kNone) continue;
-      const AdapterPort& port = adapter_ports_[node.first_adapter_port + i];
-      // Files without port GUIDs: the node GUID plus the port, as vendors number them.
-      const Guid guid = port.port_guid == Guid() ? Guid(node.guid.value() + i + 1) : port.port_guid;
-      endpoint_at_[node.first_adapter_port + i] = fabric.endpoint_count();
-      fabric.endpoints_.push_back({guid, AdapterIndex(node.index),
-                                   PortNum(static_cast<uint8_t>(i + 1)), port.lid, port.lmc});
+  // One endpoint for every cabled adapter port, by adapter and port; and the rows of each host.
+  void AddEndpoints() {
+    endpoint_at_.assign(adapter_ports_.size(), kNone);
+    for (const uint32_t n : adapter_order_) {
+      const Node& node = nodes_[n];
+      for (uint32_t i = 0; i < node.port_count; ++i) {
+        if (cabled_[node.first_port + i] == kNone) continue;
+        const AdapterPort& port = adapter_ports_[node.first_adapter_port + i];
+        // Files without port GUIDs: the node GUID plus the port, as vendors number them.
+        const Guid guid =
+            port.port_guid == Guid() ? Guid(node.guid.value() + i + 1) : port.port_guid;
+        endpoint_at_[node.first_adapter_port + i] = fabric_.endpoint_count();
+        fabric_.endpoints_.push_back({guid, AdapterIndex(node.index),
+                                      PortNum(static_cast<uint8_t>(i + 1)), port.lid, port.lmc});
+      }
+    }
+    fabric_.host_begin_.assign(fabric_.host_count() + 1, 0);
+    for (const EndpointInfo& e : fabric_.endpoints_) {
+      ++fabric_.host_begin_[fabric_.adapter(e.adapter).host.value() + 1];
+    }
+    absl::c_partial_sum(fabric_.host_begin_, fabric_.host_begin_.begin());
+    std::vector<uint32_t> next(fabric_.host_begin_.begin(), fabric_.host_begin_.end() - 1);
+    fabric_.host_endpoints_.resize(fabric_.endpoints_.size());
+    for (uint32_t e = 0; e < fabric_.endpoint_count(); ++e) {
+      fabric_.host_endpoints_[next[fabric_.host(EndpointIndex(e)).value()]++] = EndpointIndex(e);
     }
   }
-  fabric.host_begin_.assign(fabric.host_count() + 1, 0);
-  for (const EndpointInfo& e : fabric.endpoints_) {
-    ++fabric.host_begin_[fabric.adapter(e.adapter).host.value() + 1];
-  }
-  std::partial_sum(fabric.host_begin_.begin(), fabric.host_begin_.end(),
-                   fabric.host_begin_.begin());
-  std::vector<uint32_t> next(fabric.host_begin_.begin(), fabric.host_begin_.end() - 1);
-  fabric.host_endpoints_.resize(fabric.endpoints_.size());
-  for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) {
-    fabric.host_endpoints_[next[fabric.host(EndpointIndex(e)).value()]++] = EndpointIndex(e);
-  }
-}
 
-VertexIndex FabricBuilder::VertexOf(const Fabric& fabric, uint32_t node, PortNum port) const {
-  const Node& n = nodes_[node];
-  if (n.is_switch) return VertexIndex(n.index);
-  return fabric.Vertex(EndpointIndex(endpoint_at_[n.first_adapter_port + port.value() - 1]));
-}
-
-// Adds the links whose lower end is on `node`. Called in the order of the vertices, so that links
-// come out sorted.
-void FabricBuilder::AddLinksOf(uint32_t node, Fabric& fabric) {
-  for (uint32_t i = 0; i < nodes_[node].port_count; ++i) {
-    const uint32_t at = cabled_[nodes_[node].first_port + i];
-    if (at == kNone) continue;
-    const Cable& cable = cables_[at];
-    const PortNum port(static_cast<uint8_t>(i + 1));
-    const bool is_a = cable.a == node && cable.a_port == port;
-    const PortNum far_port = is_a ? cable.b_port : cable.a_port;
-    const VertexIndex here = VertexOf(fabric, node, port);
-    const VertexIndex far = VertexOf(fabric, is_a ? cable.b : cable.a, far_port);
-    if (std::pair(far, far_port) < std::pair(here, port)) continue;
-    const float capacity = cable.capacity_gbps > 0 ? cable.capacity_gbps
-                                                   : static_cast<float>(DataRateGbps(cable.rate));
-    fabric.links_.push_back({here, far, port, far_port, cable.rate, capacity});
-    float& least = fabric.least_capacity_gbps_;
-    if (capacity > 0 && (least == 0 || capacity < least)) least = capacity;
+  VertexIndex VertexOf(uint32_t node, PortNum port) const {
+    const Node& n = nodes_[node];
+    if (n.is_switch) return VertexIndex(n.index);
+    return fabric_.Vertex(EndpointIndex(endpoint_at_[n.first_adapter_port + port.value() - 1]));
   }
-}
 
-void FabricBuilder::AddLinks(Fabric& fabric) {
-  fabric.links_.reserve(cables_.size());
-  for (const uint32_t n : switch_order_) AddLinksOf(n, fabric);
-  bool first = true;
-  for (const LinkInfo& link : fabric.links_) {
-    if (!fabric.IsSwitch(link.b)) continue;
-    if (!first && fabric.trunk_gbps_ != link.capacity_gbps) fabric.trunk_gbps_ = std::nullopt;
-    if (first) fabric.trunk_gbps_ = link.capacity_gbps;
-    first = false;
+  // Adds the links whose lower end is on `node`. Called in the order of the vertices, so that links
+  // come out sorted.
+  void AddLinksOf(uint32_t node) {
+    for (uint32_t i = 0; i < nodes_[node].port_count; ++i) {
+      const uint32_t at = cabled_[nodes_[node].first_port + i];
+      if (at == kNone) continue;
+      const Cable& cable = cables_[at];
+      const PortNum port(static_cast<uint8_t>(i + 1));
+      const bool is_a = cable.a == node && cable.a_port == port;
+      const PortNum far_port = is_a ? cable.b_port : cable.a_port;
+      const VertexIndex here = VertexOf(node, port);
+      const VertexIndex far = VertexOf(is_a ? cable.b : cable.a, far_port);
+      if (std::pair(far, far_port) < std::pair(here, port)) continue;
+      const float capacity = cable.capacity_gbps > 0 ? cable.capacity_gbps
+                                                     : static_cast<float>(DataRateGbps(cable.rate));
+      fabric_.links_.push_back({here, far, port, far_port, cable.rate, capacity});
+      float& least = fabric_.least_capacity_gbps_;
+      if (capacity > 0 && (least == 0 || capacity < least)) least = capacity;
+    }
   }
-  for (const uint32_t n : adapter_order_) AddLinksOf(n, fabric);
-}
+
+  void AddLinks() {
+    fabric_.links_.reserve(cables_.size());
+    for (const uint32_t n : switch_order_) AddLinksOf(n);
+    bool first = true;
+    for (const LinkInfo& link : fabric_.links_) {
+      if (!fabric_.IsSwitch(link.b)) continue;
+      if (!first && fabric_.trunk_gbps_ != link.capacity_gbps) fabric_.trunk_gbps_ = std::nullopt;
+      if (first) fabric_.trunk_gbps_ = link.capacity_gbps;
+      first = false;
+    }
+    for (const uint32_t n : adapter_order_) AddLinksOf(n);
+  }
+
+  // What a fabric of nodes, endpoints and links is looked up by follows: every index from those
+  // alone.
+
+  // port_channel_ of switches and uplink_ of endpoints.
+  void IndexPorts() {
+    fabric_.port_begin_.assign(fabric_.switch_count() + 1, 0);
+    for (uint32_t s = 0; s < fabric_.switch_count(); ++s) {
+      fabric_.port_begin_[s + 1] = fabric_.port_begin_[s] + fabric_.switches_[s].port_count + 1;
+    }
+    fabric_.port_channel_.assign(fabric_.port_begin_.back(), kNoChannel);
+    fabric_.uplink_.assign(fabric_.endpoint_count(), kNoChannel);
+    const auto set = [&](VertexIndex from, PortNum port, VertexIndex to, uint32_t channel) {
+      if (fabric_.IsSwitch(from)) {
+        fabric_.port_channel_[fabric_.port_begin_[from.value()] + port.value()] =
+            ChannelIndex(channel);
+      } else if (fabric_.IsSwitch(to)) {
+        fabric_.uplink_[from.value() - fabric_.switch_count()] = ChannelIndex(channel);
+      }
+    };
+    for (uint32_t l = 0; l < fabric_.link_count(); ++l) {
+      const LinkInfo& link = fabric_.links_[l];
+      set(link.a, link.a_port, link.b, 2 * l);
+      set(link.b, link.b_port, link.a, 2 * l + 1);
+    }
+  }
+
+  // Rows of channels by vertex: to switches first, then to endpoints, each by port.
+  void IndexChannels() {
+    const uint32_t switches = fabric_.switch_count(), vertices = fabric_.vertex_count();
+    fabric_.channel_begin_.assign(vertices + 1, 0);
+    fabric_.endpoint_part_.resize(switches);
+    fabric_.channels_.reserve(fabric_.channel_count());
+    const auto channel = [&](ChannelIndex c) {
+      const LinkInfo& link = fabric_.link(Fabric::link_of(c));
+      return (c.value() & 1) == 0 ? Channel{link.b, c, link.a_port, link.b_port}
+                                  : Channel{link.a, c, link.b_port, link.a_port};
+    };
+    std::vector<Channel> to_endpoints;
+    for (uint32_t s = 0; s < switches; ++s) {
+      to_endpoints.clear();
+      for (uint32_t at = fabric_.port_begin_[s]; at < fabric_.port_begin_[s + 1]; ++at) {
+        if (fabric_.port_channel_[at] == kNoChannel) continue;
+        const Channel c = channel(fabric_.port_channel_[at]);
+        (fabric_.IsSwitch(c.to) ? fabric_.channels_ : to_endpoints).push_back(c);
+      }
+      fabric_.endpoint_part_[s] = static_cast<uint32_t>(fabric_.channels_.size());
+      fabric_.channels_.insert(fabric_.channels_.end(), to_endpoints.begin(), to_endpoints.end());
+      fabric_.channel_begin_[s + 1] = static_cast<uint32_t>(fabric_.channels_.size());
+    }
+    // Endpoints without a switch are cabled back to back; those links come last.
+    std::vector<ChannelIndex> only(fabric_.uplink_);
+    for (uint32_t l = fabric_.link_count(); l > 0 && !fabric_.IsSwitch(fabric_.links_[l - 1].a);
+         --l) {
+      only[fabric_.links_[l - 1].a.value() - switches] = ChannelIndex(2 * l - 2);
+      only[fabric_.links_[l - 1].b.value() - switches] = ChannelIndex(2 * l - 1);
+    }
+    for (uint32_t v = switches; v < vertices; ++v) {
+      fabric_.channels_.push_back(channel(only[v - switches]));
+      fabric_.channel_begin_[v + 1] = static_cast<uint32_t>(fabric_.channels_.size());
+    }
+  }
+
+  // Host by host. Whose bundle each switch had last is kept, so that nothing need be cleared.
+  void IndexBundles() {
+    struct Last {
+      uint32_t host = std::numeric_limits<uint32_t>::max();
+      BundleIndex bundle;
+    };
+    std::vector<Last> bundle_at(fabric_.switch_count());
+    fabric_.bundle_.resize(fabric_.endpoint_count());
+    uint32_t bundles = 0;
+    for (uint32_t h = 0; h < fabric_.host_count(); ++h) {
+      for (const EndpointIndex e : fabric_.endpoints_of_host(HostIndex(h))) {
+        const std::optional<SwitchIndex> at = fabric_.attached_switch(e);
+        if (!at) {
+          fabric_.bundle_[e.value()] = BundleIndex(bundles++);
+          continue;
+        }
+        Last& last = bundle_at[at->value()];
+        if (last.host != h) last = {h, BundleIndex(bundles++)};
+        fabric_.bundle_[e.value()] = last.bundle;
+      }
+    }
+  }
+
+  // Numbers the components of the switches first; an endpoint is in its switch's, and two endpoints
+  // back to back, whose vertices come after all switches, are one of their own.
+  void FindComponents() {
+    constexpr uint32_t kUnseen = std::numeric_limits<uint32_t>::max();
+    fabric_.component_.assign(fabric_.vertex_count(), kUnseen);
+    std::vector<uint32_t> queue;
+    for (uint32_t start = 0; start < fabric_.switch_count(); ++start) {
+      if (fabric_.component_[start] != kUnseen) continue;
+      fabric_.component_[start] = fabric_.component_count_;
+      queue.assign(1, start);
+      while (!queue.empty()) {
+        const SwitchIndex s(queue.back());
+        queue.pop_back();
+        for (const Channel& c : fabric_.switch_channels(s)) {
+          if (fabric_.component_[c.to.value()] != kUnseen) continue;
+          fabric_.component_[c.to.value()] = fabric_.component_count_;
+          queue.push_back(c.to.value());
+        }
+      }
+      ++fabric_.component_count_;
+    }
+    for (uint32_t v = fabric_.switch_count(); v < fabric_.vertex_count(); ++v) {
+      const VertexIndex far = fabric_.channels(VertexIndex(v)).front().to;
+      const uint32_t known = fabric_.component_[far.value()];
+      fabric_.component_[v] = known != kUnseen ? known : fabric_.component_count_++;
+    }
+  }
+
+  absl::Status IndexPortGuids() {
+    fabric_.by_port_guid_.resize(fabric_.endpoint_count());
+    for (uint32_t e = 0; e < fabric_.endpoint_count(); ++e)
+      fabric_.by_port_guid_[e] = EndpointIndex(e);
+    const auto by_guid = [&](EndpointIndex x, EndpointIndex y) {
+      return fabric_.endpoint(x).port_guid < fabric_.endpoint(y).port_guid;
+    };
+    absl::c_sort(fabric_.by_port_guid_, by_guid);
+    for (size_t i = 1; i < fabric_.by_port_guid_.size(); ++i) {
+      const EndpointInfo& e = fabric_.endpoint(fabric_.by_port_guid_[i]);
+      const EndpointInfo& before = fabric_.endpoint(fabric_.by_port_guid_[i - 1]);
+      if (e.port_guid == before.port_guid) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("port GUID ", ToString(e.port_guid), " appears twice: on ",
+                         Describe(fabric_, fabric_.Vertex(fabric_.by_port_guid_[i - 1])),
+                         " and on ", Describe(fabric_, fabric_.Vertex(fabric_.by_port_guid_[i])),
+                         ": port GUIDs must be unique"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // A LID belongs to a subnet: of several that use the same one, the lowest vertex is found by it.
+  absl::Status IndexLids() {
+    absl::flat_hash_map<uint64_t, VertexIndex> in_other_subnets;  // by component and LID
+    for (uint32_t i = 0; i < fabric_.vertex_count(); ++i) {
+      const VertexIndex v(i);
+      const uint16_t lid = fabric_.lid(v).value();
+      if (lid == 0) continue;
+      if (lid >= fabric_.by_lid_.size()) fabric_.by_lid_.resize(lid + 1, Fabric::kNoVertex);
+      VertexIndex other = fabric_.by_lid_[lid];
+      if (other == Fabric::kNoVertex) {
+        fabric_.by_lid_[lid] = v;
+        continue;
+      }
+      if (fabric_.component(other) != fabric_.component(v)) {
+        const uint64_t key = uint64_t{fabric_.component(v)} << 16 | lid;
+        const auto [it, is_new] = in_other_subnets.try_emplace(key, v);
+        if (is_new) continue;
+        other = it->second;
+      }
+      return absl::InvalidArgumentError(
+          absl::StrCat("LID ", static_cast<int>(lid), " appears twice in one subnet: on ",
+                       Describe(fabric_, other), " and on ", Describe(fabric_, v)));
+    }
+    return absl::OkStatus();
+  }
+
+  FabricBuilder& builder_;
+  std::vector<Node>& nodes_;
+  const std::vector<AdapterPort>& adapter_ports_;
+  const std::vector<uint32_t>& cabled_;
+  const std::vector<Cable>& cables_;
+  Fabric& fabric_;
+  std::vector<uint32_t> switch_order_, adapter_order_;  // nodes, by GUID
+  std::vector<uint32_t> endpoint_at_;                   // [adapter][port - 1]
+};
 
 absl::StatusOr<std::shared_ptr<const Fabric>> FabricBuilder::Build() {
   auto fabric = std::shared_ptr<Fabric>(new Fabric);
   by_guid_ = {};
-  MoveNodes(*fabric);
-  fabric->host_names_ = NameHosts(fabric->adapters_);
-  AddEndpoints(*fabric);
-  AddLinks(*fabric);
-  *this = FabricBuilder();
-  RETURN_IF_ERROR(IndexFabric(*fabric));
+  RETURN_IF_ERROR(Assembly(*this, *fabric).Run());
   return fabric;
-}
-
-// The last step of FabricBuilder: what a fabric of nodes, endpoints and links is looked up by.
-// Every index follows from those alone.
-
-// port_channel_ of switches and uplink_ of endpoints.
-void FabricBuilder::IndexPorts(Fabric& fabric) {
-  fabric.port_begin_.assign(fabric.switch_count() + 1, 0);
-  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-    fabric.port_begin_[s + 1] = fabric.port_begin_[s] + fabric.switches_[s].port_count + 1;
-  }
-  fabric.port_channel_.assign(fabric.port_begin_.back(), kNoChannel);
-  fabric.uplink_.assign(fabric.endpoint_count(), kNoChannel);
-  const auto set = [&](VertexIndex from, PortNum port, VertexIndex to, uint32_t channel) {
-    if (fabric.IsSwitch(from)) {
-      fabric.port_channel_[fabric.port_begin_[from.value()] + port.value()] = ChannelIndex(channel);
-    } else if (fabric.IsSwitch(to)) {
-      fabric.uplink_[from.value() - fabric.switch_count()] = ChannelIndex(channel);
-    }
-  };
-  for (uint32_t l = 0; l < fabric.link_count(); ++l) {
-    const LinkInfo& link = fabric.links_[l];
-    set(link.a, link.a_port, link.b, 2 * l);
-    set(link.b, link.b_port, link.a, 2 * l + 1);
-  }
-}
-
-// Rows of channels by vertex: to switches first, then to endpoints, each by port.
-void FabricBuilder::IndexChannels(Fabric& fabric) {
-  const uint32_t switches = fabric.switch_count(), vertices = fabric.vertex_count();
-  fabric.channel_begin_.assign(vertices + 1, 0);
-  fabric.endpoint_part_.resize(switches);
-  fabric.channels_.reserve(fabric.channel_count());
-  const auto channel = [&](ChannelIndex c) {
-    const LinkInfo& link = fabric.link(Fabric::link_of(c));
-    return (c.value() & 1) == 0 ? Channel{link.b, c, link.a_port, link.b_port}
-                                : Channel{link.a, c, link.b_port, link.a_port};
-  };
-  std::vector<Channel> to_endpoints;
-  for (uint32_t s = 0; s < switches; ++s) {
-    to_endpoints.clear();
-    for (uint32_t at = fabric.port_begin_[s]; at < fabric.port_begin_[s + 1]; ++at) {
-      if (fabric.port_channel_[at] == kNoChannel) continue;
-      const Channel c = channel(fabric.port_channel_[at]);
-      (fabric.IsSwitch(c.to) ? fabric.channels_ : to_endpoints).push_back(c);
-    }
-    fabric.endpoint_part_[s] = static_cast<uint32_t>(fabric.channels_.size());
-    fabric.channels_.insert(fabric.channels_.end(), to_endpoints.begin(), to_endpoints.end());
-    fabric.channel_begin_[s + 1] = static_cast<uint32_t>(fabric.channels_.size());
-  }
-  // Endpoints without a switch are cabled back to back; those links come last.
-  std::vector<ChannelIndex> only(fabric.uplink_);
-  for (uint32_t l = fabric.link_count(); l > 0 && !fabric.IsSwitch(fabric.links_[l - 1].a); --l) {
-    only[fabric.links_[l - 1].a.value() - switches] = ChannelIndex(2 * l - 2);
-    only[fabric.links_[l - 1].b.value() - switches] = ChannelIndex(2 * l - 1);
-  }
-  for (uint32_t v = switches; v < vertices; ++v) {
-    fabric.channels_.push_back(channel(only[v - switches]));
-    fabric.channel_begin_[v + 1] = static_cast<uint32_t>(fabric.channels_.size());
-  }
-}
-
-// Host by host. Whose bundle each switch had last is kept, so that nothing need be cleared.
-void FabricBuilder::IndexBundles(Fabric& fabric) {
-  struct Last {
-    uint32_t host = std::numeric_limits<uint32_t>::max();
-    BundleIndex bundle;
-  };
-  std::vector<Last> bundle_at(fabric.switch_count());
-  fabric.bundle_.resize(fabric.endpoint_count());
-  uint32_t bundles = 0;
-  for (uint32_t h = 0; h < fabric.host_count(); ++h) {
-    for (const EndpointIndex e : fabric.endpoints_of_host(HostIndex(h))) {
-      const std::optional<SwitchIndex> at = fabric.attached_switch(e);
-      if (!at) {
-        fabric.bundle_[e.value()] = BundleIndex(bundles++);
-        continue;
-      }
-      Last& last = bundle_at[at->value()];
-      if (last.host != h) last = {h, BundleIndex(bundles++)};
-      fabric.bundle_[e.value()] = last.bundle;
-    }
-  }
-}
-
-// Numbers the components of the switches first; an endpoint is in its switch's, and two endpoints
-// back to back, whose vertices come after all switches, are one of their own.
-void FabricBuilder::FindComponents(Fabric& fabric) {
-  constexpr uint32_t kUnseen = std::numeric_limits<uint32_t>::max();
-  fabric.component_.assign(fabric.vertex_count(), kUnseen);
-  std::vector<uint32_t> queue;
-  for (uint32_t start = 0; start < fabric.switch_count(); ++start) {
-    if (fabric.component_[start] != kUnseen) continue;
-    fabric.component_[start] = fabric.component_count_;
-    queue.assign(1, start);
-    while (!queue.empty()) {
-      const SwitchIndex s(queue.back());
-      queue.pop_back();
-      for (const Channel& c : fabric.switch_channels(s)) {
-        if (fabric.component_[c.to.value()] != kUnseen) continue;
-        fabric.component_[c.to.value()] = fabric.component_count_;
-        queue.push_back(c.to.value());
-      }
-    }
-    ++fabric.component_count_;
-  }
-  for (uint32_t v = fabric.switch_count(); v < fabric.vertex_count(); ++v) {
-    const VertexIndex far = fabric.channels(VertexIndex(v)).front().to;
-    const uint32_t known = fabric.component_[far.value()];
-    fabric.component_[v] = known != kUnseen ? known : fabric.component_count_++;
-  }
-}
-
-absl::Status FabricBuilder::IndexPortGuids(Fabric& fabric) {
-  fabric.by_port_guid_.resize(fabric.endpoint_count());
-  for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) fabric.by_port_guid_[e] = EndpointIndex(e);
-  const auto by_guid = [&](EndpointIndex x, EndpointIndex y) {
-    return fabric.endpoint(x).port_guid < fabric.endpoint(y).port_guid;
-  };
-  if (!std::is_sorted(fabric.by_port_guid_.begin(), fabric.by_port_guid_.end(), by_guid)) {
-    std::sort(fabric.by_port_guid_.begin(), fabric.by_port_guid_.end(), by_guid);
-  }
-  for (size_t i = 1; i < fabric.by_port_guid_.size(); ++i) {
-    const EndpointInfo& e = fabric.endpoint(fabric.by_port_guid_[i]);
-    const EndpointInfo& before = fabric.endpoint(fabric.by_port_guid_[i - 1]);
-    if (e.port_guid == before.port_guid) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "port GUID ", ToString(e.port_guid), " appears twice: on ",
-          Describe(fabric, fabric.Vertex(fabric.by_port_guid_[i - 1])), " and on ",
-          Describe(fabric, fabric.Vertex(fabric.by_port_guid_[i])), ": port GUIDs must be unique"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// A LID belongs to a subnet: of several that use the same one, the lowest vertex is found by it.
-absl::Status FabricBuilder::IndexLids(Fabric& fabric) {
-  absl::flat_hash_map<uint64_t, VertexIndex> in_other_subnets;  // by component and LID
-  for (uint32_t i = 0; i < fabric.vertex_count(); ++i) {
-    const VertexIndex v(i);
-    const uint16_t lid = fabric.lid(v).value();
-    if (lid == 0) continue;
-    if (lid >= fabric.by_lid_.size()) fabric.by_lid_.resize(lid + 1, Fabric::kNoVertex);
-    VertexIndex other = fabric.by_lid_[lid];
-    if (other == Fabric::kNoVertex) {
-      fabric.by_lid_[lid] = v;
-      continue;
-    }
-    if (fabric.component(other) != fabric.component(v)) {
-      const uint64_t key = uint64_t{fabric.component(v)} << 16 | lid;
-      const auto [it, is_new] = in_other_subnets.try_emplace(key, v);
-      if (is_new) continue;
-      other = it->second;
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("LID ", static_cast<int>(lid), " appears twice in one subnet: on ",
-                     Describe(fabric, other), " and on ", Describe(fabric, v)));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status FabricBuilder::IndexFabric(Fabric& fabric) {
-  IndexPorts(fabric);
-  IndexChannels(fabric);
-  IndexBundles(fabric);
-  FindComponents(fabric);
-  RETURN_IF_ERROR(IndexPortGuids(fabric));
-  return IndexLids(fabric);
 }
 
 }  // namespace coppice

@@ -21,15 +21,29 @@
 
 namespace coppice {
 
+// IBA vol. 1, 14.2.5.3 NodeInfo: NumPorts has 8 bits, 255 is reserved.
+inline constexpr uint32_t kMaxNodePorts = 254;
+
+// A node of any kind, as a text or a live subnet tells it.
+struct StatedNode {
+  Guid guid;
+  std::optional<AdapterKind> adapter{};  // nullopt: a switch
+  uint8_t port_count = 0;
+  Lid lid{};  // of switches; adapters' are their ports'
+  uint16_t device_id = 0;
+  uint32_t vendor_id = 0;
+  std::string description{};
+  bool is_switch() const { return !adapter; }
+};
+
 // Not thread-safe. Every error is INVALID_ARGUMENT and names the node (GUID) and port.
 class FabricBuilder {
  public:
-  // Adds a switch. Duplicate node GUIDs are an error.
+  // Duplicate node GUIDs are an error. The host of an adapter is ignored: hosts are derived in
+  // Build() from the descriptions.
   absl::Status AddSwitch(SwitchInfo info);
-
-  // Adds a channel adapter or router. `info.host` is ignored: hosts are derived in Build() from the
-  // descriptions. Duplicate node GUIDs are an error.
   absl::Status AddAdapter(AdapterInfo info);
+  absl::Status AddNode(StatedNode record);
 
   // States port GUID, LID and LMC of an adapter's port. A port that no cable names is dropped.
   absl::Status SetAdapterPort(Guid adapter, PortNum port, Guid port_guid, Lid lid, uint8_t lmc = 0);
@@ -39,8 +53,6 @@ class FabricBuilder {
   // count and an unknown node are errors. `capacity_gbps` 0 = from the rate.
   absl::Status AddLink(Guid a, PortNum a_port, Guid b, PortNum b_port, LinkRate rate = {},
                        float capacity_gbps = 0);
-
-  bool HasNode(Guid guid) const { return by_guid_.contains(guid); }
 
   // The same by number, for readers that know their nodes already: nodes are numbered from 0 in the
   // order in which they were added. The numbers must exist.
@@ -77,29 +89,14 @@ class FabricBuilder {
     float capacity_gbps;
   };
 
-  absl::Status AddNode(Guid guid, uint32_t index, bool is_switch, uint8_t port_count);
+  absl::Status Number(Guid guid, uint32_t index, bool is_switch, uint8_t port_count);
   absl::StatusOr<uint32_t> NodeAt(Guid guid) const;
   absl::Status CheckPort(uint32_t node, PortNum port) const;
   absl::Status CabledTwice(const Cable& known, uint32_t node, PortNum port, const Cable& now) const;
   uint32_t& CableAt(uint32_t node, PortNum port) {
     return cabled_[nodes_[node].first_port + port.value() - 1];
   }
-  std::vector<uint32_t> SortNodes(bool switches) const;
-  template <class Info>
-  std::vector<Info> InOrder(std::vector<Info> infos, const std::vector<uint32_t>& order);
-  void MoveNodes(Fabric& fabric);
-  void AddEndpoints(Fabric& fabric);
-  void AddLinks(Fabric& fabric);
-  void AddLinksOf(uint32_t node, Fabric& fabric);
-  VertexIndex VertexOf(const Fabric& fabric, uint32_t node, PortNum port) const;
-  // fabric_builder.cc
-  static absl::Status IndexFabric(Fabric& fabric);
-  static void IndexPorts(Fabric& fabric);
-  static void IndexChannels(Fabric& fabric);
-  static void IndexBundles(Fabric& fabric);
-  static void FindComponents(Fabric& fabric);
-  static absl::Status IndexPortGuids(Fabric& fabric);
-  static absl::Status IndexLids(Fabric& fabric);
+  class Assembly;  // of fabric_builder.cc: what Build does
 
   absl::flat_hash_map<Guid, uint32_t> by_guid_;  // into nodes_
   std::vector<Node> nodes_;
@@ -108,8 +105,6 @@ class FabricBuilder {
   std::vector<AdapterPort> adapter_ports_;  // [adapter][port - 1]
   std::vector<uint32_t> cabled_;            // [node][port - 1] into cables_, or kNone
   std::vector<Cable> cables_;
-  // While building: nodes in GUID order, and [adapter][port - 1] -> endpoint.
-  std::vector<uint32_t> switch_order_, adapter_order_, endpoint_at_;
 };
 
 }  // namespace coppice

@@ -8,57 +8,42 @@
 #include "absl/strings/strip.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/ibnetdiscover.h"
-#include "daemon/fabric/ibsim_net.h"
 #include "daemon/fabric/models/model.h"
 #include "daemon/fabric/topology_lines.h"
 
 namespace coppice {
 namespace {
 
-enum class Format : uint8_t { kIbnetdiscover, kIbnetdiscoverPorts, kIbsimNet };
-
-// The first line that says something decides: a row of the -p report, or a node's header, whose
-// name is S-, H- or R- and a GUID in ibnetdiscover's text and anything in ibsim's.
-Format Recognise(TopologyLines& lines) {
+// The reader of a text. Its first line that says something decides: a row of the -p report, or a
+// node's header, whose name is S-, H- or R- and a GUID in ibnetdiscover's text and anything in
+// ibsim's.
+auto ReaderOf(TopologyLines& lines) {
   absl::string_view line;
   while (lines.Next(&line)) {
     if (IsChatter(line)) continue;
     for (const absl::string_view type : {"CA ", "SW ", "RT "}) {
-      if (absl::StartsWith(line, type)) return Format::kIbnetdiscoverPorts;
+      if (absl::StartsWith(line, type)) return &ReadIbnetdiscoverPorts;
     }
     for (const absl::string_view word : {"Hca", "module", "include", "do ", "width", "speed"}) {
-      if (absl::StartsWith(line, word)) return Format::kIbsimNet;
+      if (absl::StartsWith(line, word)) return &ReadIbsimNet;
     }
     LineCursor cursor(line);
     absl::string_view skipped, name;
     if (line.front() == '[' || !cursor.Until('"', &skipped) || !cursor.Until('"', &name)) continue;
-    return GuidOfNodeName(name) ? Format::kIbnetdiscover : Format::kIbsimNet;
+    return GuidOfNodeName(name) ? &ReadIbnetdiscover : &ReadIbsimNet;
   }
-  return Format::kIbnetdiscover;
-}
-
-absl::StatusOr<std::shared_ptr<const Fabric>> ReadTopology(TopologyLines& lines) {
-  const Format format = Recognise(lines);
-  RETURN_IF_ERROR(lines.status());
-  lines.Rewind();
-  switch (format) {
-    case Format::kIbnetdiscoverPorts:
-      return ReadIbnetdiscoverPorts(lines);
-    case Format::kIbsimNet:
-      return ReadIbsimNet(lines);
-    case Format::kIbnetdiscover:
-      break;
-  }
-  return ReadIbnetdiscover(lines);
+  return &ReadIbnetdiscover;
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Fabric>> ReadFabricText(absl::string_view text,
-                                                             absl::string_view origin) {
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadFabric(std::istream& text,
+                                                         absl::string_view origin) {
   TopologyLines lines(text, origin);
-  return ReadTopology(lines);
+  const auto reader = ReaderOf(lines);
+  RETURN_IF_ERROR(lines.status());
+  lines.Rewind();
+  return reader(lines);
 }
 
 absl::Status CheckFabricSpec(absl::string_view spec) {
@@ -71,10 +56,9 @@ absl::Status CheckFabricSpec(absl::string_view spec) {
 absl::StatusOr<std::shared_ptr<const Fabric>> LoadFabric(absl::string_view spec) {
   RETURN_IF_ERROR(CheckFabricSpec(spec));
   if (absl::ConsumePrefix(&spec, "model:")) return GenerateModel(spec);
-  ASSIGN_OR_RETURN(TopologyFile file,
-                   TopologyFile::Open(std::string(absl::StripPrefix(spec, "file:"))));
-  TopologyLines lines(file);
-  return ReadTopology(lines);
+  const std::string path(absl::StripPrefix(spec, "file:"));
+  ASSIGN_OR_RETURN(std::ifstream file, OpenFabricFile(path));
+  return ReadFabric(file, path);
 }
 
 absl::StatusOr<std::unique_ptr<OfflineSubnetPort>> OfflineSubnetPort::Create(

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <istream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +22,7 @@ namespace coppice {
 //   file:PATH          ibnetdiscover's text in either form or an ibsim net file, told apart by
 //                      content
 //   model:NAME(ARGS)   a generated fabric (models/model.h)
-// A file is read in blocks: loading takes less than twice the memory of the fabric.
+// A file is read line by line: loading takes less than twice the memory of the fabric.
 // INVALID_ARGUMENT: neither of the two, a malformed text or a file over the limit, naming the
 // object; NOT_FOUND: no such file; PERMISSION_DENIED, UNAVAILABLE: it cannot be read.
 absl::StatusOr<std::shared_ptr<const Fabric>> LoadFabric(absl::string_view spec);
@@ -30,14 +31,12 @@ absl::StatusOr<std::shared_ptr<const Fabric>> LoadFabric(absl::string_view spec)
 absl::Status CheckFabricSpec(absl::string_view spec);
 
 // The text of any of the formats; `origin` names it in messages. INVALID_ARGUMENT as above.
-absl::StatusOr<std::shared_ptr<const Fabric>> ReadFabricText(absl::string_view text,
-                                                             absl::string_view origin);
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadFabric(std::istream& text,
+                                                         absl::string_view origin);
 
-// A fabric from a file or a model behind the seam of a live subnet, for planning and testing
-// without hardware.
-
-// `spec` as LoadFabric takes it. Every sweep reads a file afresh, so that a changed file is a
-// changed subnet; a result never has forwarding tables, and MAD counts are 0.
+// A fabric from a file or a model behind the seam of a live subnet. `spec` as LoadFabric takes it.
+// Every sweep reads a file afresh, so that a changed file is a changed subnet; a result never has
+// forwarding tables, and MAD counts are 0.
 class OfflineSubnetPort final : public SubnetPort {
  public:
   // INVALID_ARGUMENT: neither file:... nor model:... . The file is not opened yet.

@@ -1,46 +1,20 @@
-#include "daemon/fabric/forwarding_table_reader.h"
-
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/fabric/forwarding_tables.h"
 #include "daemon/fabric/routes.h"
 #include "daemon/fabric/topology_lines.h"
 
 namespace coppice {
 namespace {
-
-// Cuts the text up to `stop` (or all of it) off the front.
-absl::string_view CutUntil(absl::string_view& text, absl::string_view stop) {
-  const size_t end = text.find(stop);
-  const absl::string_view head = text.substr(0, end);
-  text.remove_prefix(end == absl::string_view::npos ? text.size() : end + stop.size());
-  return head;
-}
-
-std::optional<uint64_t> ParseHex(absl::string_view text) {
-  uint64_t value = 0;
-  if (!absl::ConsumePrefix(&text, "0x") || text.empty() || text.size() > 16) return std::nullopt;
-  if (!absl::SimpleHexAtoi(text, &value)) return std::nullopt;
-  return value;
-}
-
-std::optional<uint32_t> ParseDecimal(absl::string_view text) {
-  uint32_t value = 0;
-  if (text.empty() || !absl::ascii_isdigit(static_cast<unsigned char>(text[0]))) {
-    return std::nullopt;
-  }
-  if (!absl::SimpleAtoi(text, &value)) return std::nullopt;
-  return value;
-}
 
 bool IsDecoration(absl::string_view line) {
   return line.empty() || line[0] == '#' || absl::StartsWith(line, "*** WARNING ***") ||
@@ -56,10 +30,9 @@ bool IsError(absl::string_view line) {
 
 absl::Status ForwardingTableReader::Read(absl::string_view text) {
   line_number_ = 0;
-  while (!text.empty()) {
+  for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
     ++line_number_;
-    const absl::string_view line = absl::StripAsciiWhitespace(CutUntil(text, "\n"));
-    RETURN_IF_ERROR(ReadLine(line));
+    RETURN_IF_ERROR(ReadLine(absl::StripAsciiWhitespace(line)));
   }
   if (open_) return Bad("the text ends before the table's \"valid lids dumped\"");
   return absl::OkStatus();
@@ -87,24 +60,25 @@ absl::Status ForwardingTableReader::ReadLine(absl::string_view line) {
 
 absl::Status ForwardingTableReader::ReadHeader(absl::string_view line) {
   if (open_) return Bad("a new table begins before this one has ended");
-  CutUntil(line, "[");
-  const auto first = ParseHex(CutUntil(line, "-"));
-  const auto last = ParseHex(CutUntil(line, "]"));
-  CutUntil(line, " guid ");
-  const auto guid = ParseHex(CutUntil(line, " "));
-  if (!first || !last || !guid) return Bad("the header names no LID range or no GUID");
-  if (*first > *last || *last > kMaxUnicastLid) {
-    return Bad(absl::StrFormat("LIDs [0x%x-0x%x] of switch %016x are no unicast range", *first,
-                               *last, *guid));
+  LineCursor cursor(line), behind(line.substr(std::min(line.size(), line.find(" guid "))));
+  absl::string_view skipped;
+  uint64_t first = 0, last = 0, guid = 0;
+  if (!cursor.Until('[', &skipped) || !cursor.Hex(&first) || !cursor.Skip('-') ||
+      !cursor.Hex(&last) || !cursor.Skip(']') || !behind.Skip(" guid ") || !behind.Hex(&guid)) {
+    return Bad("the header names no LID range or no GUID");
   }
-  const auto found = fabric_.FindSwitch(Guid(*guid));
-  if (!found) return Bad(absl::StrFormat("switch %016x is not in the fabric", *guid));
-  if (seen_[found->value()]) return Bad(absl::StrFormat("switch %016x comes twice", *guid));
+  if (first > last || last > kMaxUnicastLid) {
+    return Bad(absl::StrFormat("LIDs [0x%x-0x%x] of switch %016x are no unicast range", first, last,
+                               guid));
+  }
+  const auto found = fabric_.FindSwitch(Guid(guid));
+  if (!found) return Bad(absl::StrFormat("switch %016x is not in the fabric", guid));
+  if (seen_[found->value()]) return Bad(absl::StrFormat("switch %016x comes twice", guid));
   seen_[found->value()] = true;
   switch_ = *found;
-  first_lid_ = *first;
-  row_.assign(*last + 1, ForwardingTables::kNoRoute);
-  listed_.assign(*last + 1, false);
+  first_lid_ = first;
+  row_.assign(last + 1, ForwardingTables::kNoRoute);
+  listed_.assign(last + 1, false);
   routes_ = 0;
   open_ = true;
   return absl::OkStatus();
@@ -112,29 +86,34 @@ absl::Status ForwardingTableReader::ReadHeader(absl::string_view line) {
 
 absl::Status ForwardingTableReader::ReadRoute(absl::string_view line) {
   if (!open_) return Bad("a route outside a table");
-  const auto lid = ParseHex(CutUntil(line, " "));
-  line = absl::StripLeadingAsciiWhitespace(line);
-  const auto port = ParseDecimal(CutUntil(line, " "));
-  if (!lid || !port) return Bad("expected \"0xLID PORT\"");
-  if (*lid < first_lid_ || *lid >= row_.size()) {
-    return Bad(absl::StrFormat("LID 0x%04x is outside the table's range", *lid));
+  LineCursor cursor(line);
+  uint64_t lid = 0;
+  uint32_t port = 0;
+  const bool has_lid = cursor.Hex(&lid) && cursor.Skip(' ');
+  cursor.SkipBlanks();
+  if (!has_lid || !cursor.Decimal(UINT32_MAX, &port) || !(cursor.AtEnd() || cursor.LooksAt(' '))) {
+    return Bad("expected \"0xLID PORT\"");
   }
-  if (listed_[*lid]) return Bad(absl::StrFormat("LID 0x%04x comes twice", *lid));
+  if (lid < first_lid_ || lid >= row_.size()) {
+    return Bad(absl::StrFormat("LID 0x%04x is outside the table's range", lid));
+  }
+  if (listed_[lid]) return Bad(absl::StrFormat("LID 0x%04x comes twice", lid));
   const uint32_t ports = fabric_.switch_info(switch_).port_count;
-  if (*port > ports && *port != ForwardingTables::kNoRoute) {
-    return Bad(absl::StrFormat("LID 0x%04x goes to port %d of a switch with %d ports", *lid, *port,
-                               ports));
+  if (port > ports && port != ForwardingTables::kNoRoute) {
+    return Bad(
+        absl::StrFormat("LID 0x%04x goes to port %d of a switch with %d ports", lid, port, ports));
   }
-  listed_[*lid] = true;
-  row_[*lid] = static_cast<uint8_t>(*port);
+  listed_[lid] = true;
+  row_[lid] = static_cast<uint8_t>(port);
   ++routes_;
   return absl::OkStatus();
 }
 
 absl::Status ForwardingTableReader::ReadTrailer(absl::string_view line) {
   if (!open_) return Bad("the end of a table that never began");
-  const auto count = ParseDecimal(CutUntil(line, " "));
-  if (!count || *count != routes_) {
+  LineCursor cursor(line);
+  uint32_t count = 0;
+  if (!cursor.Decimal(UINT32_MAX, &count) || !cursor.LooksAt(' ') || count != routes_) {
     return Bad(absl::StrCat(routes_, " routes, not as many as the table's last line states"));
   }
   tables_.SetRow(switch_, std::move(row_));

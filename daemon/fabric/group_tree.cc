@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
@@ -132,7 +133,7 @@ class TreeBuilder {
   }
 
   uint32_t Join(std::vector<uint32_t> children, const std::string& word) {
-    std::sort(children.begin(), children.end());
+    absl::c_sort(children);
     const EndpointIndex inside = inside_[children.front()];
     return Add({NewName(absl::StrCat(word, counts_[word]++)), {}, std::move(children)}, inside);
   }
@@ -174,24 +175,6 @@ class TreeBuilder {
   GroupTree tree_;
 };
 
-}  // namespace
-
-bool IsPlainName(absl::string_view name) {
-  if (name.empty() || name.size() > kMaxLetters || name.front() == '-') return false;
-  for (const absl::string_view word : {"all", "default"}) {
-    if (absl::EqualsIgnoreCase(name, word)) return false;
-  }
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
-  });
-}
-
-GroupTree MakeGroupTree(const Fabric& fabric, const Hierarchy& hierarchy) {
-  return TreeBuilder(fabric, hierarchy).Build();
-}
-
-namespace {
-
 constexpr size_t kMaxTogether = 4;
 constexpr uint32_t kUnseen = std::numeric_limits<uint32_t>::max();
 
@@ -205,7 +188,7 @@ class Clustering {
     LeafCluster cluster;
     const size_t cut = leaves.size() > kMaxTogether ? Cut(leaves) : 0;
     if (cut == 0) {
-      std::sort(leaves.begin(), leaves.end());
+      absl::c_sort(leaves);
       cluster.leaves = std::move(leaves);
     } else {
       const auto middle = leaves.begin() + static_cast<std::ptrdiff_t>(cut);
@@ -242,14 +225,13 @@ class Clustering {
   }
 
   static size_t Farthest(const std::vector<uint32_t>& distance) {
-    return static_cast<size_t>(std::max_element(distance.begin(), distance.end()) -
-                               distance.begin());
+    return static_cast<size_t>(absl::c_max_element(distance) - distance.begin());
   }
 
   // Orders `leaves` from one end to the other and says how many belong to the first; 0: they are
   // equally far from the ends.
   size_t Cut(std::vector<SwitchIndex>& leaves) {
-    std::sort(leaves.begin(), leaves.end());
+    absl::c_sort(leaves);
     const size_t a = Farthest(DistancesFrom(leaves.front(), leaves));
     const std::vector<uint32_t> from_a = DistancesFrom(leaves[a], leaves);
     const std::vector<uint32_t> from_b = DistancesFrom(leaves[Farthest(from_a)], leaves);
@@ -257,7 +239,7 @@ class Clustering {
     for (size_t i = 0; i < leaves.size(); ++i) {
       order.emplace_back(int64_t{from_a[i]} - int64_t{from_b[i]}, leaves[i]);
     }
-    std::sort(order.begin(), order.end());
+    absl::c_sort(order);
     // The ends themselves differ always.
     if (order[1].first == order[order.size() - 2].first) return 0;
     const size_t third = order.size() / 3;
@@ -280,6 +262,20 @@ class Clustering {
 };
 
 }  // namespace
+
+bool IsPlainName(absl::string_view name) {
+  if (name.empty() || name.size() > kMaxLetters || name.front() == '-') return false;
+  for (const absl::string_view word : {"all", "default"}) {
+    if (absl::EqualsIgnoreCase(name, word)) return false;
+  }
+  return absl::c_all_of(name, [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+  });
+}
+
+GroupTree MakeGroupTree(const Fabric& fabric, const Hierarchy& hierarchy) {
+  return TreeBuilder(fabric, hierarchy).Build();
+}
 
 std::vector<LeafCluster> ClusterLeaves(const Fabric& fabric, std::vector<SwitchIndex> leaves) {
   Clustering clustering(fabric);

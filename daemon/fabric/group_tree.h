@@ -68,9 +68,8 @@ struct LeafCluster {
 // from. Deterministic; O(leaves) breadth-first searches, each as wide as its part.
 std::vector<LeafCluster> ClusterLeaves(const Fabric& fabric, std::vector<SwitchIndex> leaves);
 
-// A fabric as the plugin topology/tree of Slurm reads it: the text of a topology.conf(5).
-
-// One line a switch, children before parents, after a comment that says what the fabric is
+// As the plugin topology/tree of Slurm reads it, topology.conf(5). One line a switch, children
+// before parents, after a comment that says what the fabric is
 // (`shape`: Hierarchy's) and whom Slurm could not name. The text holds nothing that changes without
 // the tree: no time and no version. O(hosts).
 std::string WriteSlurmTopology(const GroupTree& tree, absl::string_view shape);

@@ -18,10 +18,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -65,48 +65,6 @@ bool IsConsistent(const GridPosition& position) {
   return true;
 }
 
-}  // namespace
-
-absl::string_view ToString(GridKind kind) {
-  switch (kind) {
-    case GridKind::kTorus:
-      return "torus";
-    case GridKind::kMesh:
-      return "mesh";
-    case GridKind::kHypercube:
-      return "hypercube";
-  }
-  return "unknown";
-}
-
-std::string FormatPosition(absl::string_view name, const GridPosition& position) {
-  return absl::StrCat(name, "(", absl::StrJoin(position.at, ","), ";",
-                      absl::StrJoin(position.extents, "x"), " ", ToString(position.kind), ")");
-}
-
-std::optional<GridPosition> ParsePosition(absl::string_view description) {
-  if (description.empty() || description.back() != ')') return std::nullopt;
-  const size_t open = description.rfind('(');
-  if (open == absl::string_view::npos) return std::nullopt;
-  const absl::string_view inside = description.substr(open + 1, description.size() - open - 2);
-  const size_t semicolon = inside.find(';');
-  const size_t blank = inside.rfind(' ');
-  if (semicolon == absl::string_view::npos || blank == absl::string_view::npos ||
-      blank < semicolon) {
-    return std::nullopt;
-  }
-  const auto at = ParseNumbers(inside.substr(0, semicolon), ',', kMaxExtent);
-  const auto extents =
-      ParseNumbers(inside.substr(semicolon + 1, blank - semicolon - 1), 'x', kMaxExtent + 1);
-  const auto kind = ParseKind(inside.substr(blank + 1));
-  if (!at || !extents || !kind) return std::nullopt;
-  GridPosition position{*at, *extents, *kind};
-  if (!IsConsistent(position)) return std::nullopt;
-  return position;
-}
-
-namespace {
-
 // Numbers groups by their lowest endpoint.
 template <class KeyOf>
 Hierarchy::Level MakeLevel(const Fabric& fabric, std::string name, KeyOf key_of) {
@@ -136,7 +94,7 @@ struct Middle {
 uint32_t LargestComponent(const Fabric& fabric) {
   std::vector<uint32_t> size(fabric.component_count(), 0);
   for (uint32_t v = 0; v < fabric.vertex_count(); ++v) ++size[fabric.component(VertexIndex(v))];
-  return static_cast<uint32_t>(std::max_element(size.begin(), size.end()) - size.begin());
+  return static_cast<uint32_t>(absl::c_max_element(size) - size.begin());
 }
 
 // Partition i of `partitions` for one switch; itself where there are none.
@@ -180,32 +138,6 @@ std::string MiddleName(const std::string& shape, size_t number) {
   return number == 1 ? std::string(word) : absl::StrCat(word, " ", number);
 }
 
-}  // namespace
-
-std::shared_ptr<const Hierarchy> DeriveHierarchy(const Fabric& fabric) {
-  auto hierarchy = std::make_shared<Hierarchy>();
-  Middle middle = GroupSwitches(fabric);
-  hierarchy->shape = middle.shape;
-  std::vector<Hierarchy::Level>& levels = hierarchy->levels;
-  levels.push_back(
-      MakeLevel(fabric, "host", [&](EndpointIndex e) { return fabric.bundle(e).value(); }));
-  levels.push_back(
-      MakeLevel(fabric, "leaf switch", [&](EndpointIndex e) { return LeafKey(fabric, e); }));
-  Hierarchy::Level component = MakeLevel(
-      fabric, "component", [&](EndpointIndex e) { return fabric.component(fabric.Vertex(e)); });
-  for (const SwitchPartition& partition : middle.levels) {
-    const std::string name = MiddleName(middle.shape, levels.size() - 1);
-    Hierarchy::Level level = MakeLevel(fabric, name, [&](EndpointIndex e) {
-      const uint32_t key = LeafKey(fabric, e);
-      return key < fabric.switch_count() ? partition[key] : key;
-    });
-    if (level.group == levels.back().group || level.group == component.group) continue;
-    levels.push_back(std::move(level));
-  }
-  levels.push_back(std::move(component));
-  return hierarchy;
-}
-
 // Layers of a tree-like fabric. A switch's layer is its distance from the switches that hosts are
 // cabled to; a pod is what stays joined when every layer above the pod's is taken away.
 //
@@ -224,34 +156,7 @@ std::shared_ptr<const Hierarchy> DeriveHierarchy(const Fabric& fabric) {
 // dragonfly+ makes no layer. Without such a layer the fabric is no tree and the method does not
 // fit.
 
-namespace {
-
 constexpr uint32_t kNoLayer = std::numeric_limits<uint32_t>::max();
-
-// Lowest member of each group is its root.
-class DisjointSets {
- public:
-  explicit DisjointSets(uint32_t size) : parent_(size) {
-    std::iota(parent_.begin(), parent_.end(), 0U);
-  }
-  uint32_t Find(uint32_t x) {
-    while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
-    return x;
-  }
-  void Unite(uint32_t a, uint32_t b) {
-    a = Find(a);
-    b = Find(b);
-    parent_[std::max(a, b)] = std::min(a, b);
-  }
-  SwitchPartition Roots() {
-    SwitchPartition roots(parent_.size());
-    for (uint32_t x = 0; x < roots.size(); ++x) roots[x] = Find(x);
-    return roots;
-  }
-
- private:
-  std::vector<uint32_t> parent_;
-};
 
 uint32_t EndpointsOn(const Fabric& fabric, uint32_t s) {
   return static_cast<uint32_t>(fabric.endpoint_channels(SwitchIndex(s)).size());
@@ -279,8 +184,7 @@ std::vector<uint32_t> LayersAbove(const Fabric& fabric, const std::vector<bool>&
 bool HangsBelow(const Fabric& fabric, const std::vector<uint32_t>& layer, uint32_t s) {
   if (layer[s] < 2 || layer[s] == kNoLayer) return false;
   const auto channels = fabric.switch_channels(SwitchIndex(s));
-  return std::all_of(channels.begin(), channels.end(),
-                     [&](const Channel& c) { return layer[c.to.value()] < layer[s]; });
+  return absl::c_all_of(channels, [&](const Channel& c) { return layer[c.to.value()] < layer[s]; });
 }
 
 std::vector<uint32_t> Layers(const Fabric& fabric) {
@@ -355,7 +259,7 @@ std::optional<uint32_t> TopLayer(const LayerLinks& links) {
 // to the component's top, `tops`.
 std::vector<SwitchPartition> Cut(const Fabric& fabric, const std::vector<uint32_t>& layer,
                                  const std::vector<uint32_t>& tops) {
-  const uint32_t top = tops.empty() ? 0 : *std::max_element(tops.begin(), tops.end());
+  const uint32_t top = tops.empty() ? 0 : *absl::c_max_element(tops);
   std::vector<std::vector<LinkIndex>> climbing(top + 1);  // by the layer of the upper end
   for (uint32_t l = 0; l < fabric.link_count(); ++l) {
     const LinkInfo& link = fabric.link(LinkIndex(l));
@@ -371,12 +275,75 @@ std::vector<SwitchPartition> Cut(const Fabric& fabric, const std::vector<uint32_
     for (const LinkIndex l : climbing[k]) {
       sets.Unite(fabric.link(l).a.value(), fabric.link(l).b.value());
     }
-    levels.push_back(sets.Roots());
+    SwitchPartition& partition = levels.emplace_back(fabric.switch_count());
+    for (uint32_t s = 0; s < partition.size(); ++s) partition[s] = sets.Find(s);
   }
   return levels;
 }
 
 }  // namespace
+
+absl::string_view ToString(GridKind kind) {
+  switch (kind) {
+    case GridKind::kTorus:
+      return "torus";
+    case GridKind::kMesh:
+      return "mesh";
+    case GridKind::kHypercube:
+      return "hypercube";
+  }
+  return "unknown";
+}
+
+std::string FormatPosition(absl::string_view name, const GridPosition& position) {
+  return absl::StrCat(name, "(", absl::StrJoin(position.at, ","), ";",
+                      absl::StrJoin(position.extents, "x"), " ", ToString(position.kind), ")");
+}
+
+std::optional<GridPosition> ParsePosition(absl::string_view description) {
+  if (description.empty() || description.back() != ')') return std::nullopt;
+  const size_t open = description.rfind('(');
+  if (open == absl::string_view::npos) return std::nullopt;
+  const absl::string_view inside = description.substr(open + 1, description.size() - open - 2);
+  const size_t semicolon = inside.find(';');
+  const size_t blank = inside.rfind(' ');
+  if (semicolon == absl::string_view::npos || blank == absl::string_view::npos ||
+      blank < semicolon) {
+    return std::nullopt;
+  }
+  const auto at = ParseNumbers(inside.substr(0, semicolon), ',', kMaxExtent);
+  const auto extents =
+      ParseNumbers(inside.substr(semicolon + 1, blank - semicolon - 1), 'x', kMaxExtent + 1);
+  const auto kind = ParseKind(inside.substr(blank + 1));
+  if (!at || !extents || !kind) return std::nullopt;
+  GridPosition position{*at, *extents, *kind};
+  if (!IsConsistent(position)) return std::nullopt;
+  return position;
+}
+
+std::shared_ptr<const Hierarchy> DeriveHierarchy(const Fabric& fabric) {
+  auto hierarchy = std::make_shared<Hierarchy>();
+  Middle middle = GroupSwitches(fabric);
+  hierarchy->shape = middle.shape;
+  std::vector<Hierarchy::Level>& levels = hierarchy->levels;
+  levels.push_back(
+      MakeLevel(fabric, "host", [&](EndpointIndex e) { return fabric.bundle(e).value(); }));
+  levels.push_back(
+      MakeLevel(fabric, "leaf switch", [&](EndpointIndex e) { return LeafKey(fabric, e); }));
+  Hierarchy::Level component = MakeLevel(
+      fabric, "component", [&](EndpointIndex e) { return fabric.component(fabric.Vertex(e)); });
+  for (const SwitchPartition& partition : middle.levels) {
+    const std::string name = MiddleName(middle.shape, levels.size() - 1);
+    Hierarchy::Level level = MakeLevel(fabric, name, [&](EndpointIndex e) {
+      const uint32_t key = LeafKey(fabric, e);
+      return key < fabric.switch_count() ? partition[key] : key;
+    });
+    if (level.group == levels.back().group || level.group == component.group) continue;
+    levels.push_back(std::move(level));
+  }
+  levels.push_back(std::move(component));
+  return hierarchy;
+}
 
 SwitchPartitions PartitionByLayers(const Fabric& fabric) {
   const std::vector<uint32_t> layer = Layers(fabric);

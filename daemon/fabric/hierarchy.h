@@ -3,12 +3,15 @@
 #ifndef COPPICE_DAEMON_FABRIC_HIERARCHY_H_
 #define COPPICE_DAEMON_FABRIC_HIERARCHY_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/string_view.h"
 #include "daemon/fabric/fabric.h"
 
@@ -17,7 +20,6 @@ namespace coppice {
 // Where a switch sits on a grid, as the torus, mesh and hypercube models write it at the end of its
 // description: "sw(0,1,2;4x4x4 torus)", "sw(1,0;3x2 mesh)", "sw(0,1,1;2x2x2 hypercube)". Anybody
 // may name switches of a real grid so; dimension-order routing and the hierarchy read nothing else.
-
 enum class GridKind : uint8_t { kTorus, kMesh, kHypercube };
 
 // "torus", "mesh", "hypercube".
@@ -71,6 +73,24 @@ struct SwitchPartitions {
   std::vector<SwitchPartition> levels;  // from fine to coarse, nested
   std::vector<bool> fits;               // [component] the method says something about it
   std::vector<std::string> shape;       // [component] where it fits
+};
+
+// Of numbers, each alone at first; the lowest of a set stands for it.
+class DisjointSets {
+ public:
+  explicit DisjointSets(uint32_t count) : above_(count) { absl::c_iota(above_, 0U); }
+  uint32_t Find(uint32_t x) {
+    while (above_[x] != x) x = above_[x] = above_[above_[x]];
+    return x;
+  }
+  void Unite(uint32_t a, uint32_t b) {
+    a = Find(a);
+    b = Find(b);
+    above_[std::max(a, b)] = std::min(a, b);
+  }
+
+ private:
+  std::vector<uint32_t> above_;
 };
 
 // Fat trees and whatever else has switches above switches. O(links).

@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "daemon/fabric/hierarchy.h"
 
 namespace coppice {
@@ -37,7 +39,7 @@ Neighbours Quotient(const Fabric& fabric, const SwitchPartition& group,
     }
   }
   for (std::vector<uint32_t>& row : neighbours) {
-    std::sort(row.begin(), row.end());
+    absl::c_sort(row);
     row.erase(std::unique(row.begin(), row.end()), row.end());
   }
   return neighbours;
@@ -51,8 +53,7 @@ Neighbours StrongLinks(const Neighbours& neighbours) {
   for (uint32_t u = 0; u < neighbours.size(); ++u) {
     for (const uint32_t w : neighbours[u]) mark[w] = u;
     for (const uint32_t v : neighbours[u]) {
-      const auto count = std::count_if(neighbours[v].begin(), neighbours[v].end(),
-                                       [&](uint32_t w) { return mark[w] == u; });
+      const auto count = absl::c_count_if(neighbours[v], [&](uint32_t w) { return mark[w] == u; });
       shared[u].push_back(static_cast<uint32_t>(count));
       most[u] = std::max(most[u], shared[u].back());
     }
@@ -115,9 +116,8 @@ class GreedyCliques {
     if (most == 0) return {};
     // The first that shares almost as many as any: a missing cable must not turn a HyperX's rows
     // into columns here and there.
-    const uint32_t best = std::find_if(shared.begin(), shared.end(), [most](const auto& s) {
-                            return 4 * s.first >= 3 * most;
-                          })->second;
+    const uint32_t best =
+        absl::c_find_if(shared, [most](const auto& s) { return 4 * s.first >= 3 * most; })->second;
     std::vector<uint32_t> others{best};
     for (const uint32_t w : neighbours_[best]) {
       if (mark_[w] == u && group_[w] == kNoGroup) others.push_back(w);
@@ -127,12 +127,12 @@ class GreedyCliques {
 
   // Those that are joined to at least three quarters of all candidates, themselves counted.
   std::vector<uint32_t> Dense(std::vector<uint32_t> others) const {
-    std::sort(others.begin(), others.end());
+    absl::c_sort(others);
     std::vector<uint32_t> dense;
     for (const uint32_t w : others) {
       size_t joined = 2;  // itself and u
       for (const uint32_t x : neighbours_[w]) {
-        joined += std::binary_search(others.begin(), others.end(), x) ? 1 : 0;
+        joined += absl::c_binary_search(others, x) ? 1 : 0;
       }
       if (4 * joined >= 3 * (others.size() + 1)) dense.push_back(w);
     }
@@ -146,7 +146,7 @@ class GreedyCliques {
     for (const uint32_t w : neighbours_[u]) {
       if (group_[w] != kNoGroup && size_[group_[w]] >= 3) groups.push_back(group_[w]);
     }
-    std::sort(groups.begin(), groups.end());
+    absl::c_sort(groups);
     uint32_t best = u;
     size_t most = 0;
     for (size_t i = 0, end = 0; i < groups.size(); i = end) {
@@ -194,13 +194,11 @@ std::vector<std::string> Shapes(const Fabric& fabric, const SwitchPartition& gro
   for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
     const uint32_t component = fabric.component(VertexIndex(s));
     if (!wanted[component]) continue;
-    std::vector<uint32_t> own;
+    absl::flat_hash_set<uint32_t> own;
     for (const Channel& channel : fabric.switch_channels(SwitchIndex(s))) {
       const uint32_t other = group[channel.to.value()];
-      if (other != group[s]) own.push_back(other);
+      if (other != group[s]) own.insert(other);
     }
-    std::sort(own.begin(), own.end());
-    own.erase(std::unique(own.begin(), own.end()), own.end());
     reached[component] += own.size();
     reachable[component] += reach[group[s]].size();
   }
@@ -219,7 +217,7 @@ SwitchPartitions PartitionByCliques(const Fabric& fabric, const std::vector<bool
   SwitchPartition group(fabric.switch_count());
   for (uint32_t s = 0; s < group.size(); ++s) group[s] = s;
   std::vector<bool> active = wanted;
-  while (std::find(active.begin(), active.end(), true) != active.end()) {
+  while (absl::c_find(active, true) != active.end()) {
     const Neighbours neighbours = Quotient(fabric, group, active);
     const SwitchPartition found = GreedyCliques(StrongLinks(neighbours)).Find();
     const std::vector<bool> grouped = Grouped(fabric, group, found);

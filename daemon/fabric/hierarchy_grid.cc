@@ -10,72 +10,39 @@
 #include <bit>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <optional>
+#include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "daemon/fabric/hierarchy.h"
 
 namespace coppice {
 namespace {
 
-struct Grid {
-  GridKind kind = GridKind::kTorus;
-  std::vector<int32_t> extents;
-  std::vector<std::optional<GridPosition>> positions;  // [switch]
-};
-
-// The grid that most positions are on; nullopt if it is not that of nine switches in ten.
-std::optional<Grid> FindGrid(const Fabric& fabric) {
-  Grid grid;
-  std::map<std::pair<GridKind, std::vector<int32_t>>, uint32_t> votes;
-  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-    grid.positions.push_back(ParsePosition(fabric.switch_info(SwitchIndex(s)).description));
-    if (const auto& position = grid.positions.back()) ++votes[{position->kind, position->extents}];
-  }
-  uint32_t most = 0;
-  for (const auto& [kind_and_extents, count] : votes) {
-    if (count <= most) continue;
-    most = count;
-    std::tie(grid.kind, grid.extents) = kind_and_extents;
-  }
-  std::map<std::vector<int32_t>, uint32_t> seen;
-  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-    std::optional<GridPosition>& position = grid.positions[s];
-    if (!position) continue;
-    if (position->kind == grid.kind && position->extents == grid.extents &&
-        seen.emplace(position->at, s).second) {
-      continue;
-    }
-    position.reset();
-  }
-  if (seen.empty() || 10 * seen.size() < size_t{9} * fabric.switch_count()) return std::nullopt;
-  return grid;
-}
-
-}  // namespace
-
-SwitchPartitions PartitionByCoordinates(const Fabric& fabric) {
+// Partitions by the positions of switches, [switch] coordinates, empty: none; shape is [component],
+// empty: no grid. A grid of fewer dimensions than another repeats its coarsest level.
+SwitchPartitions PartitionByPositions(const Fabric& fabric,
+                                      const std::vector<std::vector<int32_t>>& positions,
+                                      std::vector<std::string> shape) {
   SwitchPartitions result;
-  result.fits.assign(fabric.component_count(), false);
-  const std::optional<Grid> grid = FindGrid(fabric);
-  if (!grid) return result;
-  result.fits.assign(fabric.component_count(), true);
-  result.shape.assign(fabric.component_count(), std::string(ToString(grid->kind)));
-  for (size_t d = 1; d < grid->extents.size(); ++d) {
+  for (const std::string& word : shape) result.fits.push_back(!word.empty());
+  result.shape = std::move(shape);
+  size_t dimensions = 0;
+  for (const std::vector<int32_t>& at : positions) dimensions = std::max(dimensions, at.size());
+  for (size_t d = 1; d < dimensions; ++d) {
     std::map<std::pair<uint32_t, std::vector<int32_t>>, uint32_t> lowest;
     SwitchPartition partition(fabric.switch_count());
     for (uint32_t s = 0; s < partition.size(); ++s) {
+      const std::vector<int32_t>& at = positions[s];
       partition[s] = s;
-      if (!grid->positions[s]) continue;
-      const std::vector<int32_t>& at = grid->positions[s]->at;
-      std::vector<int32_t> rest(at.begin() + static_cast<std::ptrdiff_t>(d), at.end());
+      if (at.empty()) continue;
+      const auto first = at.begin() + static_cast<std::ptrdiff_t>(std::min(d, at.size() - 1));
       const uint32_t component = fabric.component(VertexIndex(s));
-      partition[s] = lowest.try_emplace({component, std::move(rest)}, s).first->second;
+      partition[s] = lowest.try_emplace({component, {first, at.end()}}, s).first->second;
     }
     result.levels.push_back(std::move(partition));
   }
@@ -103,8 +70,6 @@ SwitchPartitions PartitionByCoordinates(const Fabric& fabric) {
 // hypercube of 16 switches. Paths of two are taken together by twos where the other dimensions are
 // rings or there are none: 4x4x4 and 6 dimensions of 2 are both called a torus of 4x4x4.
 
-namespace {
-
 constexpr uint32_t kUnset = 0xffffffff;
 
 // The switches of one component as a simple graph.
@@ -114,32 +79,13 @@ struct SwitchGraph {
   std::vector<uint32_t> first_edge;  // [vertex] number of its first cable to a higher neighbour
   uint32_t edges = 0;
 
-  bool AreJoined(uint32_t a, uint32_t b) const {
-    return std::binary_search(neighbours[a].begin(), neighbours[a].end(), b);
-  }
+  bool AreJoined(uint32_t a, uint32_t b) const { return absl::c_binary_search(neighbours[a], b); }
   uint32_t Edge(uint32_t a, uint32_t b) const {
     if (a > b) std::swap(a, b);
-    const auto higher = std::upper_bound(neighbours[a].begin(), neighbours[a].end(), a);
+    const auto higher = absl::c_upper_bound(neighbours[a], a);
     return first_edge[a] +
            static_cast<uint32_t>(std::lower_bound(higher, neighbours[a].end(), b) - higher);
   }
-};
-
-class Sets {
- public:
-  explicit Sets(uint32_t count) : above_(count) { std::iota(above_.begin(), above_.end(), 0u); }
-  uint32_t Find(uint32_t x) {
-    while (above_[x] != x) x = above_[x] = above_[above_[x]];
-    return x;
-  }
-  void Join(uint32_t a, uint32_t b) {
-    a = Find(a);
-    b = Find(b);
-    above_[std::max(a, b)] = std::min(a, b);
-  }
-
- private:
-  std::vector<uint32_t> above_;
 };
 
 // One dimension: a path or a ring.
@@ -160,10 +106,10 @@ SwitchGraph GraphOf(const Fabric& fabric, std::vector<uint32_t> switches) {
       const uint32_t other = vertex.at(channel.to.value());
       if (other != v) row.push_back(other);
     }
-    std::sort(row.begin(), row.end());
+    absl::c_sort(row);
     row.erase(std::unique(row.begin(), row.end()), row.end());
     graph.first_edge.push_back(graph.edges);
-    graph.edges += static_cast<uint32_t>(row.end() - std::upper_bound(row.begin(), row.end(), v));
+    graph.edges += static_cast<uint32_t>(row.end() - absl::c_upper_bound(row, v));
   }
   return graph;
 }
@@ -183,7 +129,7 @@ std::optional<uint32_t> FourthCorner(const SwitchGraph& graph, uint32_t v, uint3
 
 // The class of each cable, as one of its cables; empty: no grid. O(vertices * degree^3 * log).
 std::vector<uint32_t> ClassesOfEdges(const SwitchGraph& graph) {
-  Sets sets(graph.edges);
+  DisjointSets sets(graph.edges);
   for (uint32_t v = 0; v < graph.neighbours.size(); ++v) {
     const std::vector<uint32_t>& row = graph.neighbours[v];
     for (size_t i = 0; i < row.size(); ++i) {
@@ -191,10 +137,10 @@ std::vector<uint32_t> ClassesOfEdges(const SwitchGraph& graph) {
         const std::optional<uint32_t> corner = FourthCorner(graph, v, row[i], row[j]);
         if (!corner) return {};
         if (*corner == kUnset) {
-          sets.Join(graph.Edge(v, row[i]), graph.Edge(v, row[j]));
+          sets.Unite(graph.Edge(v, row[i]), graph.Edge(v, row[j]));
         } else {
-          sets.Join(graph.Edge(v, row[i]), graph.Edge(row[j], *corner));
-          sets.Join(graph.Edge(v, row[j]), graph.Edge(row[i], *corner));
+          sets.Unite(graph.Edge(v, row[i]), graph.Edge(row[j], *corner));
+          sets.Unite(graph.Edge(v, row[j]), graph.Edge(row[i], *corner));
         }
       }
     }
@@ -240,9 +186,9 @@ std::vector<uint32_t> Numbered(const std::vector<std::vector<uint32_t>>& places,
 std::optional<Dimension> DimensionOf(const SwitchGraph& graph, const std::vector<uint32_t>& classes,
                                      uint32_t wanted) {
   const auto vertices = static_cast<uint32_t>(graph.neighbours.size());
-  Sets sets(vertices);
+  DisjointSets sets(vertices);
   ForEachEdge(graph, [&](uint32_t v, uint32_t w, uint32_t edge) {
-    if (classes[edge] != wanted) sets.Join(v, w);
+    if (classes[edge] != wanted) sets.Unite(v, w);
   });
   std::vector<uint32_t> place(vertices, kUnset);
   std::vector<std::vector<uint32_t>> places;
@@ -263,7 +209,7 @@ std::optional<Dimension> DimensionOf(const SwitchGraph& graph, const std::vector
     places[place[w]].push_back(place[v]);
   });
   for (std::vector<uint32_t>& row : places) {
-    std::sort(row.begin(), row.end());
+    absl::c_sort(row);
     row.erase(std::unique(row.begin(), row.end()), row.end());
   }
   Dimension dimension;
@@ -349,62 +295,62 @@ std::optional<FoundGrid> FindGridIn(const SwitchGraph& graph) {
   }
   if (grid.dimensions.size() < 2 || !AreWhole(graph, grid.dimensions)) return std::nullopt;
   grid.kind = PairPathsOfTwo(grid.dimensions);
-  std::stable_sort(grid.dimensions.begin(), grid.dimensions.end(),
-                   [](const Dimension& a, const Dimension& b) { return a.extent > b.extent; });
+  absl::c_stable_sort(grid.dimensions,
+                      [](const Dimension& a, const Dimension& b) { return a.extent > b.extent; });
   return grid;
 }
 
 }  // namespace
 
-SwitchPartitions PartitionByGridStructure(const Fabric& fabric) {
-  SwitchPartitions result;
-  result.fits.assign(fabric.component_count(), false);
-  result.shape.assign(fabric.component_count(), "");
-  // Grids have hosts everywhere; switches without any are above others.
-  std::vector<std::vector<uint32_t>> switches(fabric.component_count());
-  std::vector<bool> has_host(fabric.switch_count(), false);
-  for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) {
-    const std::optional<SwitchIndex> s = fabric.attached_switch(EndpointIndex(e));
-    if (s) has_host[s->value()] = true;
+// On the grid that most positions are on.
+SwitchPartitions PartitionByCoordinates(const Fabric& fabric) {
+  using Grid = std::pair<GridKind, std::vector<int32_t>>;
+  std::vector<std::optional<GridPosition>> stated;  // [switch]
+  std::map<Grid, uint32_t> votes;
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    stated.push_back(ParsePosition(fabric.switch_info(SwitchIndex(s)).description));
+    if (stated[s]) ++votes[{stated[s]->kind, stated[s]->extents}];
   }
+  const auto most = std::ranges::max_element(votes, {}, &std::pair<const Grid, uint32_t>::second);
+  std::vector<std::vector<int32_t>> positions(fabric.switch_count());
+  std::set<std::vector<int32_t>> seen;
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    if (!stated[s] || Grid(stated[s]->kind, stated[s]->extents) != most->first) continue;
+    if (seen.insert(stated[s]->at).second) positions[s] = stated[s]->at;
+  }
+  std::vector<std::string> shape(fabric.component_count());
+  if (seen.empty() || 10 * seen.size() < size_t{9} * fabric.switch_count()) {
+    positions.assign(fabric.switch_count(), {});
+  } else {
+    shape.assign(fabric.component_count(), std::string(ToString(most->first.first)));
+  }
+  return PartitionByPositions(fabric, positions, std::move(shape));
+}
+
+SwitchPartitions PartitionByGridStructure(const Fabric& fabric) {
+  std::vector<std::vector<uint32_t>> switches(fabric.component_count());
+  // Grids have hosts everywhere; switches without any are above others.
   std::vector<bool> all_have_hosts(fabric.component_count(), true);
   for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
     const uint32_t component = fabric.component(VertexIndex(s));
     switches[component].push_back(s);
-    if (!has_host[s]) all_have_hosts[component] = false;
+    if (fabric.endpoint_channels(SwitchIndex(s)).empty()) all_have_hosts[component] = false;
   }
-  std::vector<size_t> level_count(fabric.component_count(), 0);
-  SwitchPartition alone(fabric.switch_count());
-  std::iota(alone.begin(), alone.end(), 0u);
+  std::vector<std::vector<int32_t>> positions(fabric.switch_count());
+  std::vector<std::string> shape(fabric.component_count());
   for (uint32_t c = 0; c < fabric.component_count(); ++c) {
     if (!all_have_hosts[c]) continue;
     const SwitchGraph graph = GraphOf(fabric, std::move(switches[c]));
     const std::optional<FoundGrid> grid = FindGridIn(graph);
     if (!grid) continue;
-    result.fits[c] = true;
-    result.shape[c] = std::string(ToString(grid->kind));
-    level_count[c] = grid->dimensions.size() - 1;
-    for (size_t d = 1; d <= level_count[c]; ++d) {  // who agree in all but the first d coordinates
-      if (result.levels.size() < d) result.levels.push_back(alone);
-      absl::flat_hash_map<uint64_t, uint32_t> lowest;
+    shape[c] = std::string(ToString(grid->kind));
+    for (const Dimension& dimension : grid->dimensions) {
       for (uint32_t v = 0; v < graph.switches.size(); ++v) {
-        uint64_t position = 0;
-        for (size_t i = d; i < grid->dimensions.size(); ++i) {
-          position = position * grid->dimensions[i].extent + grid->dimensions[i].at[v];
-        }
-        result.levels[d - 1][graph.switches[v]] =
-            lowest.try_emplace(position, graph.switches[v]).first->second;
+        positions[graph.switches[v]].push_back(static_cast<int32_t>(dimension.at[v]));
       }
     }
   }
-  // A grid of fewer dimensions repeats its coarsest level.
-  for (size_t i = 1; i < result.levels.size(); ++i) {
-    for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-      const size_t count = level_count[fabric.component(VertexIndex(s))];
-      if (count > 0 && count <= i) result.levels[i][s] = result.levels[i - 1][s];
-    }
-  }
-  return result;
+  return PartitionByPositions(fabric, positions, std::move(shape));
 }
 
 }  // namespace coppice

@@ -1,9 +1,8 @@
-#include "daemon/fabric/ibnetdiscover.h"
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/node_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -32,7 +31,10 @@ class Reader {
   }
 
  private:
-  absl::Status Error(absl::string_view what) const { return lines_.Error(what); }
+  template <class... What>
+  absl::Status Error(const What&... what) const {
+    return lines_.Error(what...);
+  }
 
   absl::Status ReadLine(absl::string_view line) {
     if (line.empty()) return absl::OkStatus();
@@ -49,7 +51,7 @@ class Reader {
     absl::string_view key;
     uint64_t value = 0;
     if (!cursor.Until('=', &key) || !cursor.Hex(&value)) {
-      return Error(absl::StrCat("expected KEY=0xNUMBER: ", Excerpt(line)));
+      return Error("expected KEY=0xNUMBER: ", Excerpt(line));
     }
     if (key == "vendid") {
       vendor_id_ = static_cast<uint32_t>(value);
@@ -60,7 +62,7 @@ class Reader {
     } else if (key == "switchguid" || key == "caguid" || key == "rtguid") {
       stated_guid_ = Guid(value);
     } else if (key != "sysimgguid") {
-      return Error(absl::StrCat("unknown key \"", Excerpt(key), "\""));
+      return Error("unknown key \"", Excerpt(key), "\"");
     }
     return absl::OkStatus();
   }
@@ -72,48 +74,38 @@ class Reader {
     const absl::string_view comment = header->rest;
     const std::optional<Guid> guid = GuidOfNodeName(header->name);
     if (!guid) {
-      return Error(absl::StrCat("node name \"", Excerpt(header->name),
-                                "\" is not S-, H- or R- and 16 hexadecimal digits"));
+      return Error("node name \"", Excerpt(header->name),
+                   "\" is not S-, H- or R- and 16 hexadecimal digits");
     }
     if (stated_guid_ != Guid() && stated_guid_ != *guid) {
-      return Error(absl::StrCat("node ", ToString(*guid), " follows a line that gives its GUID as ",
-                                ToString(stated_guid_)));
+      return Error("node ", ToString(*guid), " follows a line that gives its GUID as ",
+                   ToString(stated_guid_));
     }
     stated_guid_ = Guid();
-    if (header->type == "Switch") {
-      SwitchInfo info{*guid, Lid(), header->ports, device_id_, vendor_id_, {}};
-      RETURN_IF_ERROR(ReadSwitchComment(comment, info));
-      return assembler_.StartSwitch(std::move(info), lines_.number());
-    }
-    AdapterInfo info;
-    info.guid = *guid;
-    info.kind = header->type == "Rt" ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
-    info.port_count = header->ports;
-    info.device_id = device_id_;
-    info.vendor_id = vendor_id_;
+    StatedNode record{*guid, header->kind, header->ports, Lid(), device_id_, vendor_id_};
     const size_t first = comment.find('"'), last = comment.rfind('"');
-    if (first < last) info.description = std::string(comment.substr(first + 1, last - first - 1));
-    return assembler_.StartAdapter(std::move(info), lines_.number());
+    if (first < last) record.description = std::string(comment.substr(first + 1, last - first - 1));
+    if (record.is_switch() && first != absl::string_view::npos) {
+      RETURN_IF_ERROR(ReadSwitchComment(comment, record));
+    }
+    return assembler_.StartNode(std::move(record), lines_.number());
   }
 
   // # "leaf 3" enhanced port 0 lid 7 lmc 0
-  absl::Status ReadSwitchComment(absl::string_view comment, SwitchInfo& info) {
-    const size_t first = comment.find('"'), last = comment.rfind('"');
-    if (first == absl::string_view::npos) return absl::OkStatus();
+  absl::Status ReadSwitchComment(absl::string_view comment, StatedNode& record) {
+    const size_t last = comment.rfind('"');
     LineCursor cursor(comment.substr(last + 1));
     cursor.SkipBlanks();
     uint32_t lid = 0, lmc = 0;
-    const bool is_ours =
-        first < last && (cursor.Skip("enhanced port 0 lid ") || cursor.Skip("base port 0 lid "));
+    const bool is_ours = comment.find('"') < last &&
+                         (cursor.Skip("enhanced port 0 lid ") || cursor.Skip("base port 0 lid "));
     if (!is_ours || !cursor.Decimal(kMaxUnicastLid, &lid) || !cursor.Skip(" lmc ") ||
         !cursor.Decimal(7, &lmc)) {
-      return Error(
-          absl::StrCat("switch ", ToString(info.guid),
-                       ": expected # \"DESCRIPTION\" base|enhanced port 0 lid LID lmc LMC, got ",
-                       Excerpt(comment)));
+      return Error("switch ", ToString(record.guid),
+                   ": expected # \"DESCRIPTION\" base|enhanced port 0 lid LID lmc LMC, got ",
+                   Excerpt(comment));
     }
-    info.description = std::string(comment.substr(first + 1, last - first - 1));
-    info.lid = Lid(static_cast<uint16_t>(lid));
+    record.lid = Lid(static_cast<uint16_t>(lid));
     return absl::OkStatus();
   }
 
@@ -133,13 +125,13 @@ class Reader {
         !SkipExternalPort(cursor) || !guid_in_brackets(&port_guid) || !cursor.Skip('"') ||
         !cursor.Until('"', &name) || !cursor.Skip('[') || !cursor.Decimal(255, &remote_port) ||
         !cursor.Skip(']') || !SkipExternalPort(cursor) || !guid_in_brackets(&remote_port_guid)) {
-      return Error(absl::StrCat("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxNodePorts,
-                                ": ", Excerpt(line)));
+      return Error("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxNodePorts, ": ",
+                   Excerpt(line));
     }
     const std::optional<Guid> remote = GuidOfNodeName(name);
     if (!remote) {
-      return Error(absl::StrCat("node name \"", Excerpt(name),
-                                "\" is not S-, H- or R- and 16 hexadecimal digits"));
+      return Error("node name \"", Excerpt(name),
+                   "\" is not S-, H- or R- and 16 hexadecimal digits");
     }
     PortLine out;
     out.line = lines_.number();
@@ -150,7 +142,7 @@ class Reader {
     if (cursor.Skip('#') || (cursor.AtEnd() && lines_.unfinished())) {
       RETURN_IF_ERROR(ReadPortComment(cursor.rest(), out));
     } else if (!cursor.AtEnd()) {
-      return Error(absl::StrCat("unexpected text behind the cable: ", Excerpt(cursor.rest())));
+      return Error("unexpected text behind the cable: ", Excerpt(cursor.rest()));
     }
     return assembler_.AddPort(out);
   }
@@ -164,8 +156,8 @@ class Reader {
     if (cursor.Skip("lid ")) {
       if (!cursor.Decimal(kMaxUnicastLid, &lid) || !cursor.Skip(" lmc ") ||
           !cursor.Decimal(7, &lmc)) {
-        return Error(absl::StrCat("expected lid LID lmc LMC, up to ", kMaxUnicastLid,
-                                  " and 7, got ", Excerpt(comment)));
+        return Error("expected lid LID lmc LMC, up to ", kMaxUnicastLid, " and 7, got ",
+                     Excerpt(comment));
       }
       port.lid = Lid(static_cast<uint16_t>(lid));
       port.lmc = static_cast<uint8_t>(lmc);
@@ -180,15 +172,15 @@ class Reader {
     LineCursor tail(last == absl::string_view::npos ? absl::string_view() : rest.substr(last + 1));
     if (!cursor.LooksAt('"') || last == 0 || !tail.Skip(" lid ") ||
         !tail.Decimal(kMaxUnicastLid, &remote_lid)) {
-      return Error(absl::StrCat("expected \"DESCRIPTION\" lid LID RATE with a LID up to ",
-                                kMaxUnicastLid, ", got ", Excerpt(rest), ": is the file cut off?"));
+      return Error("expected \"DESCRIPTION\" lid LID RATE with a LID up to ", kMaxUnicastLid,
+                   ", got ", Excerpt(rest), ": is the file cut off?");
     }
     has_rates_ = true;
     RETURN_IF_ERROR(ReadRate(tail.Word(), port));
     tail.SkipBlanks();
     if (!tail.Skip("capacity ")) return absl::OkStatus();
     const std::optional<float> capacity = ParseCapacity(tail);
-    if (!capacity) return Error(absl::StrCat("expected capacity NUMBER Gb/s: ", Excerpt(comment)));
+    if (!capacity) return Error("expected capacity NUMBER Gb/s: ", Excerpt(comment));
     port.capacity_gbps = *capacity;
     return absl::OkStatus();
   }
@@ -197,9 +189,9 @@ class Reader {
     if (word != rate_word_ || word.empty()) {
       const std::optional<LinkRate> rate = ParseActiveRate(word);
       if (!rate) {
-        return Error(absl::StrCat("\"", Excerpt(word),
-                                  "\" is no link rate such as 4xQDR: is the file "
-                                  "cut off?"));
+        return Error("\"", Excerpt(word),
+                     "\" is no link rate such as 4xQDR: is the file "
+                     "cut off?");
       }
       rate_word_ = std::string(word);
       rate_ = *rate;
@@ -220,20 +212,9 @@ class Reader {
   bool has_rates_ = false;  // some port line had LIDs and a rate, so all should
 };
 
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscover(TopologyLines& lines) {
-  return Reader(lines).Read();
-}
-
-// The report of `ibnetdiscover -p`: rows of ports, from which the nodes are found again.
-
-namespace {
-
-enum class NodeKind : uint8_t { kSwitch, kAdapter, kRouter };
-
-// A row that names a cable: CA 3 1 0x0002c9030006db4d 4x QDR - SW 7 1 0x0002c9020040b0e0 ( ... ),
-// or a port without one.
+// The report of `ibnetdiscover -p` is rows of ports, from which the nodes are found again. A row
+// that names a cable: CA 3 1 0x0002c9030006db4d 4x QDR - SW 7 1 0x0002c9020040b0e0 ( ... ), or a
+// port without one.
 struct Row {
   Guid guid, remote_guid;             // of the ports
   Guid node;                          // of the local port, found when all rows are known
@@ -242,16 +223,17 @@ struct Row {
   Lid lid;
   LinkRate rate;
   uint8_t port = 0, remote_port = 0;
-  NodeKind kind = NodeKind::kSwitch;
+  std::optional<AdapterKind> adapter;  // nullopt: a switch
   bool linked = false;
-  bool is_switch() const { return kind == NodeKind::kSwitch; }
+  bool is_switch() const { return !adapter; }
 };
 
 // CA   3  1 0x0002c9030006db4d
-bool ReadPortOfRow(LineCursor& cursor, NodeKind* kind, Lid* lid, uint8_t* port, Guid* guid) {
+bool ReadPortOfRow(LineCursor& cursor, std::optional<AdapterKind>* adapter, Lid* lid, uint8_t* port,
+                   Guid* guid) {
   const absl::string_view type = cursor.Word();
   if (type != "CA" && type != "SW" && type != "RT") return false;
-  *kind = type == "SW" ? NodeKind::kSwitch : type == "RT" ? NodeKind::kRouter : NodeKind::kAdapter;
+  if (type != "SW") *adapter = type == "RT" ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
   uint32_t lid_number = 0, port_number = 0;
   uint64_t guid_number = 0;
   cursor.SkipBlanks();
@@ -263,7 +245,7 @@ bool ReadPortOfRow(LineCursor& cursor, NodeKind* kind, Lid* lid, uint8_t* port, 
   *lid = Lid(static_cast<uint16_t>(lid_number));
   *port = static_cast<uint8_t>(port_number);
   *guid = Guid(guid_number);
-  return port_number > 0 || *kind == NodeKind::kSwitch;
+  return port_number > 0 || !*adapter;
 }
 
 // ( 'LOCAL' - 'REMOTE' ) of a linked port, 'LOCAL' of another. Names may hold quotes themselves.
@@ -294,7 +276,7 @@ absl::Status ReadRow(absl::string_view line, Report& report) {
   };
   LineCursor cursor(line);
   Row row;
-  if (!ReadPortOfRow(cursor, &row.kind, &row.lid, &row.port, &row.guid)) {
+  if (!ReadPortOfRow(cursor, &row.adapter, &row.lid, &row.port, &row.guid)) {
     return refuse("expected CA|SW|RT LID PORT 0xGUID WIDTH SPEED ...", "");
   }
   const absl::string_view width = cursor.Word(), speed = cursor.Word();
@@ -303,10 +285,10 @@ absl::Status ReadRow(absl::string_view line, Report& report) {
   row.rate = *rate;
   cursor.SkipBlanks();
   row.linked = cursor.Skip("- ");
-  NodeKind remote_kind;
+  std::optional<AdapterKind> remote;
   Lid remote_lid;
   if (row.linked &&
-      !ReadPortOfRow(cursor, &remote_kind, &remote_lid, &row.remote_port, &row.remote_guid)) {
+      !ReadPortOfRow(cursor, &remote, &remote_lid, &row.remote_port, &row.remote_guid)) {
     return refuse("expected CA|SW|RT LID PORT 0xGUID behind the dash", "");
   }
   cursor.SkipBlanks();
@@ -345,32 +327,21 @@ void FindNodes(std::vector<Row>& rows) {
   }
 }
 
-absl::Status StartNode(TopologyAssembler& assembler, const Row& row, uint8_t ports) {
-  if (row.is_switch()) {
-    return assembler.StartSwitch({row.node, row.lid, ports, 0, 0, *row.name}, row.line);
-  }
-  AdapterInfo info;
-  info.guid = row.node;
-  info.kind = row.kind == NodeKind::kRouter ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
-  info.port_count = ports;
-  info.description = *row.name;
-  return assembler.StartAdapter(std::move(info), row.line);
-}
-
 absl::Status AssembleNodes(TopologyAssembler& assembler, std::vector<Row>& rows) {
   // Only ports whose GUID is not their node's: most cables lead to switches.
   absl::flat_hash_map<Guid, Guid> node_of_port;
   for (const Row& row : rows) {
     if (row.node != row.guid) node_of_port.try_emplace(row.guid, row.node);
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& x, const Row& y) {
+  absl::c_stable_sort(rows, [](const Row& x, const Row& y) {
     return std::pair(x.node, x.port) < std::pair(y.node, y.port);
   });
   for (size_t i = 0; i < rows.size();) {
     size_t end = i;
     while (end < rows.size() && rows[end].node == rows[i].node) ++end;
     const uint8_t ports = std::max<uint8_t>(1, rows[end - 1].port);
-    RETURN_IF_ERROR(StartNode(assembler, rows[i], ports));
+    RETURN_IF_ERROR(assembler.StartNode(
+        {rows[i].node, rows[i].adapter, ports, rows[i].lid, 0, 0, *rows[i].name}, rows[i].line));
     for (; i < end; ++i) {
       const Row& row = rows[i];
       if (!row.linked) continue;
@@ -388,28 +359,6 @@ absl::Status AssembleNodes(TopologyAssembler& assembler, std::vector<Row>& rows)
   }
   return absl::OkStatus();
 }
-
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscoverPorts(TopologyLines& lines) {
-  TopologyAssembler assembler(lines.origin());
-  {
-    Report report;
-    absl::string_view line;
-    while (lines.Next(&line)) {
-      if (IsChatter(line)) continue;
-      const absl::Status read = ReadRow(line, report);
-      if (!read.ok()) return lines.Error(read.message());
-      report.rows.back().line = lines.number();
-    }
-    RETURN_IF_ERROR(lines.status());
-    FindNodes(report.rows);
-    RETURN_IF_ERROR(AssembleNodes(assembler, report.rows));
-  }
-  return assembler.Finish();
-}
-
-namespace {
 
 char LetterOf(AdapterKind kind) { return kind == AdapterKind::kRouter ? 'R' : 'H'; }
 
@@ -445,8 +394,7 @@ class Writer {
                     static_cast<int>(info.lid.value()), " lmc 0\n");
     const absl::Span<const Channel> row = fabric_.channels(fabric_.Vertex(s));
     std::vector<Channel> channels(row.begin(), row.end());
-    std::sort(channels.begin(), channels.end(),
-              [](const Channel& x, const Channel& y) { return x.port < y.port; });
+    absl::c_sort(channels, [](const Channel& x, const Channel& y) { return x.port < y.port; });
     for (const Channel& channel : channels) {
       absl::StrAppend(&out_, "[", static_cast<int>(channel.port.value()), "]\t");
       WriteRemote(channel);
@@ -518,6 +466,28 @@ class Writer {
 };
 
 }  // namespace
+
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscover(TopologyLines& lines) {
+  return Reader(lines).Read();
+}
+
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscoverPorts(TopologyLines& lines) {
+  TopologyAssembler assembler(lines.origin());
+  {
+    Report report;
+    absl::string_view line;
+    while (lines.Next(&line)) {
+      if (IsChatter(line)) continue;
+      const absl::Status read = ReadRow(line, report);
+      if (!read.ok()) return lines.Error(read.message());
+      report.rows.back().line = lines.number();
+    }
+    RETURN_IF_ERROR(lines.status());
+    FindNodes(report.rows);
+    RETURN_IF_ERROR(AssembleNodes(assembler, report.rows));
+  }
+  return assembler.Finish();
+}
 
 std::string WriteIbnetdiscover(const Fabric& fabric) { return Writer(fabric).Write(); }
 

@@ -1,9 +1,8 @@
-#include "daemon/fabric/ibsim_net.h"
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/node_hash_map.h"
 #include "absl/strings/ascii.h"
@@ -28,41 +27,46 @@ struct Enabled {
   uint8_t widths = kWidth4x, speeds = kSpeedSdr;
 };
 
+// The names of nodes, which most lines repeat, and whose they are: an index of nodes_, or kNone as
+// long as no header has it.
+using NodeNames = absl::node_hash_map<std::string, uint32_t>;
+
 // One end of a cable, as a port line states it.
 struct Cable {
-  uint32_t line = 0;
-  uint32_t remote = 0;  // names_
-  Lid lid;
-  LinkRate rate;
-  PortNum port, remote_port;
-  uint8_t lmc = 0;
+  PortLine port;
+  const NodeNames::value_type* remote = nullptr;
   bool has_rate = false;  // its comment states one, if only as unknown
   Enabled enabled;
-  float capacity_gbps = 0;
 };
 
 struct Node {
-  uint32_t name = 0;  // names_
+  StatedNode record;
   uint32_t line = 0;
   uint32_t first_cable = 0;  // into cables_; the next node's is the end
-  bool is_switch = false;
-  AdapterKind kind = AdapterKind::kChannelAdapter;
-  SwitchInfo info;  // serves adapters, too
 };
+
+// Bits of these masks that ibsim knows, from the widest and fastest down.
+constexpr std::pair<uint8_t, uint8_t> kWidthBits[] = {{8, 12}, {4, 8}, {2, 4}, {1, 1}};
+constexpr std::pair<uint8_t, LaneSpeed> kSpeedBits[] = {
+    {4, LaneSpeed::kQdr}, {2, LaneSpeed::kDdr}, {1, LaneSpeed::kSdr}};
+
+// What the first bit of the table that is in `mask` stands for; no such: Value{}.
+template <class Value, size_t N>
+Value FirstOf(const std::pair<uint8_t, Value> (&table)[N], int mask) {
+  const auto found = absl::c_find_if(table, [=](auto entry) { return (entry.first & mask) != 0; });
+  return found == std::end(table) ? Value{} : found->second;
+}
+
+// The bit of the widest or fastest in the table that is not above `value`, else the last.
+template <class Value, size_t N>
+int BitOf(const std::pair<uint8_t, Value> (&table)[N], Value value) {
+  const auto found = absl::c_find_if(table, [=](auto entry) { return entry.second <= value; });
+  return found == std::end(table) ? table[N - 1].first : found->first;
+}
 
 // The rate that two ports agree on: the widest and fastest that both enable.
 LinkRate Negotiate(const Enabled& a, const Enabled& b) {
-  const uint32_t widths = a.widths & b.widths, speeds = a.speeds & b.speeds;
-  const uint8_t lanes = (widths & 8) != 0   ? 12
-                        : (widths & 4) != 0 ? 8
-                        : (widths & 2) != 0 ? 4
-                        : (widths & 1) != 0 ? 1
-                                            : 0;
-  const LaneSpeed speed = (speeds & 4) != 0   ? LaneSpeed::kQdr
-                          : (speeds & 2) != 0 ? LaneSpeed::kDdr
-                          : (speeds & 1) != 0 ? LaneSpeed::kSdr
-                                              : LaneSpeed::kUnknown;
-  return {lanes, speed};
+  return {FirstOf(kWidthBits, a.widths & b.widths), FirstOf(kSpeedBits, a.speeds & b.speeds)};
 }
 
 class IbsimReader {
@@ -78,15 +82,18 @@ class IbsimReader {
   }
 
  private:
-  absl::Status Error(absl::string_view what) const { return lines_.Error(what); }
+  template <class... What>
+  absl::Status Error(const What&... what) const {
+    return lines_.Error(what...);
+  }
 
   absl::Status ReadLine(absl::string_view line) {
     if (IsChatter(line)) return absl::OkStatus();
     if (line.front() == '[') return ReadPort(line);
     for (const absl::string_view word : {"include", "do", "pdebug", "@"}) {
       if (absl::StartsWith(line, word)) {
-        return Error(absl::StrCat(
-            "\"", word, "\" is ibsim's only: put the nodes into this file: ", Excerpt(line)));
+        return Error("\"", word,
+                     "\" is ibsim's only: put the nodes into this file: ", Excerpt(line));
       }
     }
     if (absl::StartsWith(line, "module")) return ReadModule(line);
@@ -102,7 +109,7 @@ class IbsimReader {
     uint32_t number = 0;
     const bool is_hex = absl::StartsWith(cursor.rest(), "0x");
     if (is_hex ? !cursor.Hex(&value) : !cursor.Decimal(UINT32_MAX, &number)) {
-      return Error(absl::StrCat("expected KEY=NUMBER: ", Excerpt(line)));
+      return Error("expected KEY=NUMBER: ", Excerpt(line));
     }
     if (!is_hex) value = number;
     const int type = key == "switchguid"                    ? 0
@@ -119,7 +126,7 @@ class IbsimReader {
     } else if (key == "speed" && value >= 1 && value <= 7) {
       enabled_.speeds = static_cast<uint8_t>(value);
     } else if (key != "vendid" && key != "sysimgguid") {
-      return Error(absl::StrCat("unknown setting, or value out of range: ", Excerpt(line)));
+      return Error("unknown setting, or value out of range: ", Excerpt(line));
     }
     return absl::OkStatus();
   }
@@ -129,7 +136,7 @@ class IbsimReader {
     absl::string_view skipped;
     absl::string_view prefix;
     if (!cursor.Until('"', &skipped) || !cursor.Until('"', &prefix)) {
-      return Error(absl::StrCat("expected module=\"PREFIX\": ", Excerpt(line)));
+      return Error("expected module=\"PREFIX\": ", Excerpt(line));
     }
     module_ = std::string(prefix);
     return absl::OkStatus();
@@ -139,48 +146,41 @@ class IbsimReader {
   absl::Status ReadHeader(absl::string_view line) {
     const absl::StatusOr<NodeHeader> header = ParseNodeHeader(line, {"Switch", "Hca", "Ca", "Rt"});
     if (!header.ok()) return Error(header.status().message());
-    if (header->name.empty()) return Error(absl::StrCat("the node has no name: ", Excerpt(line)));
-    Node node;
-    node.line = lines_.number();
-    node.first_cable = static_cast<uint32_t>(cables_.size());
-    node.is_switch = header->type == "Switch";
-    node.kind = header->type == "Rt" ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
-    node.name = NameNumber(header->name);
-    node.info.device_id = device_id_;
-    node.info.port_count = header->ports;
-    node.info.description = Name(node.name);
-    uint64_t& next = next_guid_[node.is_switch ? 0 : node.kind == AdapterKind::kRouter ? 2 : 1];
-    node.info.guid = Guid(next);
-    next += node.is_switch ? 1 : header->ports + 1;
-    RETURN_IF_ERROR(ReadComment(header->rest, node));
-    uint32_t& known = node_of_name_[node.name];
+    if (header->name.empty()) return Error("the node has no name: ", Excerpt(line));
+    auto& [name, known] = Named(header->name);
+    StatedNode record{Guid(), header->kind, header->ports, Lid(), device_id_, 0, name};
+    uint64_t& next = next_guid_[record.is_switch()                       ? 0
+                                : record.adapter == AdapterKind::kRouter ? 2
+                                                                         : 1];
+    record.guid = Guid(next);
+    next += record.is_switch() ? 1 : header->ports + 1;
+    RETURN_IF_ERROR(ReadComment(header->rest, record));
     if (known != kNone) {
-      return Error(absl::StrCat("node \"", Excerpt(Name(node.name)),
-                                "\" appears twice, first in line ", nodes_[known].line,
-                                ": rename one of them"));
+      return Error("node \"", Excerpt(name), "\" appears twice, first in line ", nodes_[known].line,
+                   ": rename one of them");
     }
     known = static_cast<uint32_t>(nodes_.size());
-    nodes_.push_back(std::move(node));
+    nodes_.push_back({std::move(record), lines_.number(), static_cast<uint32_t>(cables_.size())});
     return absl::OkStatus();
   }
 
-  absl::Status ReadComment(absl::string_view comment, Node& node) {
+  absl::Status ReadComment(absl::string_view comment, StatedNode& record) {
     LineCursor cursor(comment);
     absl::string_view skipped, description;
     if (!cursor.Until('#', &skipped)) return absl::OkStatus();
     cursor.SkipBlanks();
     if (!cursor.Skip('"')) return absl::OkStatus();
     if (!cursor.Until('"', &description)) {
-      return Error(absl::StrCat("the description has no closing quote: ", Excerpt(comment)));
+      return Error("the description has no closing quote: ", Excerpt(comment));
     }
-    if (!description.empty()) node.info.description = std::string(description);
+    if (!description.empty()) record.description = std::string(description);
     cursor.SkipBlanks();
     uint32_t lid = 0;
     if (cursor.Skip("enhanced port 0 lid ") || cursor.Skip("base port 0 lid ")) {
       if (!cursor.Decimal(kMaxUnicastLid, &lid)) {
-        return Error(absl::StrCat("expected a LID up to ", kMaxUnicastLid, ": ", Excerpt(comment)));
+        return Error("expected a LID up to ", kMaxUnicastLid, ": ", Excerpt(comment));
       }
-      node.info.lid = Lid(static_cast<uint16_t>(lid));
+      record.lid = Lid(static_cast<uint16_t>(lid));
     }
     return absl::OkStatus();
   }
@@ -201,14 +201,14 @@ class IbsimReader {
       well_formed = cursor.Decimal(255, &remote_port) && cursor.Skip(']');
     }
     if (!well_formed) {
-      return Error(absl::StrCat("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxNodePorts,
-                                ": ", Excerpt(line)));
+      return Error("expected [PORT] \"NODE\"[PORT], with ports up to ", kMaxNodePorts, ": ",
+                   Excerpt(line));
     }
     Cable cable;
-    cable.line = lines_.number();
-    cable.port = PortNum(static_cast<uint8_t>(port));
-    cable.remote_port = PortNum(static_cast<uint8_t>(remote_port));
-    cable.remote = NameNumber(name);
+    cable.port.line = lines_.number();
+    cable.port.port = PortNum(static_cast<uint8_t>(port));
+    cable.port.remote_port = PortNum(static_cast<uint8_t>(remote_port));
+    cable.remote = &Named(name);
     cable.enabled = enabled_;
     RETURN_IF_ERROR(ReadOptions(cursor, cable));
     cables_.push_back(cable);
@@ -226,23 +226,23 @@ class IbsimReader {
         cable.enabled.speeds = static_cast<uint8_t>(value);
       } else if (word == "lid") {
         if (!absl::SimpleAtoi(cursor.Word(), &value) || value > kMaxUnicastLid) {
-          return Error(absl::StrCat("expected a LID up to ", kMaxUnicastLid));
+          return Error("expected a LID up to ", kMaxUnicastLid);
         }
-        if (cable.lid == Lid()) cable.lid = Lid(static_cast<uint16_t>(value));
+        if (cable.port.lid == Lid()) cable.port.lid = Lid(static_cast<uint16_t>(value));
       } else if (word == "lmc") {
         if (!absl::SimpleAtoi(cursor.Word(), &value) || value > 7) {
           return Error("expected an LMC up to 7");
         }
-        cable.lmc = static_cast<uint8_t>(value);
+        cable.port.lmc = static_cast<uint8_t>(value);
       } else if (word == "capacity" && cable.has_rate) {
         const std::optional<float> capacity = ParseCapacity(cursor);
         if (!capacity) return Error("expected capacity NUMBER Gb/s");
-        cable.capacity_gbps = *capacity;
+        cable.port.capacity_gbps = *capacity;
       } else if (const std::optional<LinkRate> rate = ParseActiveRate(word)) {
-        cable.rate = *rate;
+        cable.port.rate = *rate;
         cable.has_rate = true;
       } else if (word.find('=') != absl::string_view::npos) {
-        return Error(absl::StrCat("unknown option, or value out of range: ", Excerpt(word)));
+        return Error("unknown option, or value out of range: ", Excerpt(word));
       }
     }
     return absl::OkStatus();
@@ -250,76 +250,44 @@ class IbsimReader {
 
   absl::Status Assemble(TopologyAssembler& assembler) {
     for (uint32_t n = 0; n < nodes_.size(); ++n) {
-      Node& node = nodes_[n];
-      if (node.is_switch) {
-        SwitchInfo info = std::move(node.info);
-        node.info.guid = info.guid;
-        RETURN_IF_ERROR(assembler.StartSwitch(std::move(info), node.line));
-      } else {
-        AdapterInfo info;
-        info.guid = node.info.guid;
-        info.kind = node.kind;
-        info.port_count = node.info.port_count;
-        info.device_id = node.info.device_id;
-        info.description = std::move(node.info.description);
-        RETURN_IF_ERROR(assembler.StartAdapter(std::move(info), node.line));
-      }
+      RETURN_IF_ERROR(assembler.StartNode(nodes_[n].record, nodes_[n].line));
       for (const Cable& cable : CablesOf(n)) RETURN_IF_ERROR(AssembleCable(cable, assembler));
     }
     return absl::OkStatus();
   }
 
   absl::Status AssembleCable(const Cable& cable, TopologyAssembler& assembler) const {
-    const uint32_t remote = node_of_name_[cable.remote];
+    const auto& [name, remote] = *cable.remote;
+    PortLine port = cable.port;
     if (remote == kNone) {
-      return assembler.Error(cable.line,
-                             absl::StrCat("port ", static_cast<int>(cable.port.value()),
-                                          " is cabled to node \"", Excerpt(Name(cable.remote)),
-                                          "\", which has no header: is the file cut off?"));
+      return assembler.Error(port.line, "port ", static_cast<int>(port.port.value()),
+                             " is cabled to node \"", Excerpt(name),
+                             "\", which has no header: is the file cut off?");
     }
-    PortLine port;
-    port.line = cable.line;
-    port.port = cable.port;
-    port.remote = nodes_[remote].info.guid;
-    port.remote_port = cable.remote_port;
-    port.rate = cable.rate;
-    port.lid = cable.lid;
-    port.lmc = cable.lmc;
-    port.capacity_gbps = cable.capacity_gbps;
+    port.remote = nodes_[remote].record.guid;
     if (!cable.has_rate) {
-      if (const Cable* const peer = Peer(cable))
-        port.rate = Negotiate(cable.enabled, peer->enabled);
+      for (const Cable& other : CablesOf(remote)) {
+        if (other.port.port != port.remote_port) continue;
+        port.rate = Negotiate(cable.enabled, other.enabled);
+        break;
+      }
     }
     return assembler.AddPort(port);
   }
 
-  uint32_t NameNumber(absl::string_view name) {
-    std::string with_module;
-    if (!module_.empty() && name.find('#') == absl::string_view::npos) {
-      with_module = absl::StrCat(module_, "#", name);
-      name = with_module;
-    }
-    const auto [it, is_new] = name_numbers_.try_emplace(name, static_cast<uint32_t>(names_.size()));
-    if (is_new) {
-      names_.push_back(&it->first);
-      node_of_name_.push_back(kNone);
-    }
-    return it->second;
+  NodeNames::value_type& Named(absl::string_view name) {
+    const bool has_module = name.find('#') != absl::string_view::npos;
+    return *names_
+                .try_emplace(module_.empty() || has_module ? std::string(name)
+                                                           : absl::StrCat(module_, "#", name),
+                             kNone)
+                .first;
   }
-
-  const std::string& Name(uint32_t name) const { return *names_[name]; }
 
   absl::Span<const Cable> CablesOf(uint32_t node) const {
     const size_t first = nodes_[node].first_cable;
     const size_t last = node + 1 < nodes_.size() ? nodes_[node + 1].first_cable : cables_.size();
     return absl::MakeConstSpan(cables_).subspan(first, last - first);
-  }
-
-  const Cable* Peer(const Cable& cable) const {
-    for (const Cable& other : CablesOf(node_of_name_[cable.remote])) {
-      if (other.port == cable.remote_port) return &other;
-    }
-    return nullptr;
   }
 
   TopologyLines& lines_;
@@ -331,30 +299,11 @@ class IbsimReader {
   uint64_t base_guid_[3] = {kFirstSwitchGuid, kFirstAdapterGuid, 0};
   std::vector<Node> nodes_;
   std::vector<Cable> cables_;  // by node
-  // Full names, which most lines repeat, by number and back; and their nodes, or kNone.
-  absl::node_hash_map<std::string, uint32_t> name_numbers_;
-  std::vector<const std::string*> names_;
-  std::vector<uint32_t> node_of_name_;
+  NodeNames names_;            // in full
 };
-
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbsimNet(TopologyLines& lines) {
-  TopologyAssembler assembler(lines.origin());
-  RETURN_IF_ERROR(IbsimReader(lines).Read(assembler));
-  return assembler.Finish();
-}
-
-namespace {
 
 constexpr size_t kMaxName = 60;         // ibsim's NODEIDLEN is 65, with prefix and end
 constexpr size_t kMaxDescription = 63;  // IBA vol. 1, 14.2.5.2 NodeDescription: 64 bytes, with end
-
-// LinkWidthEnabled and LinkSpeedEnabled (IBA vol. 1, 14.2.5.6) as far as ibsim knows them.
-int WidthBit(uint8_t lanes) { return lanes >= 12 ? 8 : lanes >= 8 ? 4 : lanes >= 4 ? 2 : 1; }
-int SpeedBit(LaneSpeed speed) {
-  return speed >= LaneSpeed::kQdr ? 4 : speed == LaneSpeed::kDdr ? 2 : 1;
-}
 
 std::string Name(absl::string_view text) {
   std::string name(text.substr(0, kMaxName));
@@ -368,7 +317,7 @@ std::string Name(absl::string_view text) {
 // A description in quotes; ibsim ends it at the first quote.
 std::string Quotable(absl::string_view description) {
   std::string text = CleanDescription(description.substr(0, kMaxDescription));
-  std::replace(text.begin(), text.end(), '"', '\'');
+  absl::c_replace(text, '"', '\'');
   return text;
 }
 
@@ -437,8 +386,7 @@ class IbsimWriter {
                     static_cast<int>(info.lid.value()), " lmc 0\n");
     const absl::Span<const Channel> row = fabric_.channels(fabric_.Vertex(s));
     std::vector<Channel> channels(row.begin(), row.end());
-    std::sort(channels.begin(), channels.end(),
-              [](const Channel& x, const Channel& y) { return x.port < y.port; });
+    absl::c_sort(channels, [](const Channel& x, const Channel& y) { return x.port < y.port; });
     for (const Channel& channel : channels) WritePort(channel, "");
   }
 
@@ -464,8 +412,9 @@ class IbsimWriter {
     const LinkRate rate = link.rate;
     absl::StrAppend(&out_, "[", static_cast<int>(channel.port.value()), "]\t\"",
                     NodeName(channel.to), "\"[", static_cast<int>(channel.to_port.value()), "]");
-    if (rate.lanes > 0) absl::StrAppend(&out_, " w=", WidthBit(rate.lanes));
-    if (rate.speed != LaneSpeed::kUnknown) absl::StrAppend(&out_, " s=", SpeedBit(rate.speed));
+    if (rate.lanes > 0) absl::StrAppend(&out_, " w=", BitOf(kWidthBits, rate.lanes));
+    if (rate.speed != LaneSpeed::kUnknown)
+      absl::StrAppend(&out_, " s=", BitOf(kSpeedBits, rate.speed));
     absl::StrAppend(&out_, "\t#", lid, " ", FormatLinkRate(rate, link.capacity_gbps), "\n");
   }
 
@@ -480,6 +429,12 @@ class IbsimWriter {
 };
 
 }  // namespace
+
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbsimNet(TopologyLines& lines) {
+  TopologyAssembler assembler(lines.origin());
+  RETURN_IF_ERROR(IbsimReader(lines).Read(assembler));
+  return assembler.Finish();
+}
 
 std::string WriteIbsimNet(const Fabric& fabric) { return IbsimWriter(fabric).Write(); }
 

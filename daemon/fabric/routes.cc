@@ -11,6 +11,7 @@
 // first round.
 #include "daemon/fabric/routes.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -20,97 +21,93 @@
 #include "daemon/fabric/endpoint_names.h"
 
 namespace coppice {
-// Dimension-order routing (W. Dally, B. Towles, "Principles and Practices of Interconnection
-// Networks", section 8.4): correct the lowest wrong coordinate first.
-//
-//      (0,1)---(1,1)---(2,1)       from (0,0) to (2,1) in a mesh: x first, (1,0), (2,0), then
-//        |       |       ^         y, (2,1). In a torus of extent 3 the way down is shorter:
-//      (0,0)-->(1,0)-->(2,0)       (0,0) -> (2,0) over the cable round the end, then (2,1).
 
 namespace {
 
-absl::Status BadSwitch(const Fabric& fabric, SwitchIndex s, absl::string_view what) {
+absl::Status BadSwitch(const Fabric& fabric, uint32_t s, absl::string_view what) {
   return absl::InvalidArgumentError(
-      absl::StrCat(Describe(fabric, fabric.Vertex(s)), ": ", what,
+      absl::StrCat(Describe(fabric, VertexIndex(s)), ": ", what,
                    "; dimension order needs descriptions such as \"sw(0,1;4x4 torus)\", use "
                    "shortest paths on another fabric"));
 }
 
 }  // namespace
 
-absl::StatusOr<GridLayout> GridLayout::FromDescriptions(const Fabric& fabric) {
-  GridLayout layout;
-  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-    RETURN_IF_ERROR(layout.AddPosition(fabric, SwitchIndex(s)));
-  }
-  RETURN_IF_ERROR(layout.FindNeighbours(fabric));
-  return layout;
-}
-
-absl::Status GridLayout::AddPosition(const Fabric& fabric, SwitchIndex s) {
-  const auto position = ParsePosition(fabric.switch_info(s).description);
-  if (!position) return BadSwitch(fabric, s, "its description names no position on a grid");
-  if (s.value() == 0) {
-    extents_ = position->extents;
-    kind_ = position->kind;
-  } else if (position->extents != extents_ || position->kind != kind_) {
-    return BadSwitch(
-        fabric, s,
-        absl::StrCat("its grid is not that of ", Describe(fabric, fabric.Vertex(SwitchIndex(0)))));
-  }
-  at_.insert(at_.end(), position->at.begin(), position->at.end());
-  return absl::OkStatus();
-}
-
-absl::Status GridLayout::FindNeighbours(const Fabric& fabric) {
-  const size_t dimensions = extents_.size();
-  absl::flat_hash_map<std::vector<int32_t>, uint32_t> by_position;
-  by_position.reserve(fabric.switch_count());
-  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
-    const int32_t* first = at(SwitchIndex(s));
-    const auto [other, fresh] =
-        by_position.try_emplace(std::vector<int32_t>(first, first + dimensions), s);
-    if (!fresh) {
-      return BadSwitch(fabric, SwitchIndex(s),
-                       absl::StrCat("its position is that of ",
-                                    Describe(fabric, VertexIndex(other->second)), ", too"));
-    }
-  }
-  neighbours_.assign(2 * dimensions * fabric.switch_count(), kNobody);
-  for (const auto& [position, s] : by_position) {
-    std::vector<int32_t> next = position;
-    for (size_t d = 0; d < dimensions; ++d) {
-      for (const int32_t up : {0, 1}) {
-        next[d] = position[d] + (up == 1 ? 1 : -1);
-        if (kind_ == GridKind::kTorus) next[d] = (next[d] + extents_[d]) % extents_[d];
-        const auto it = by_position.find(next);
-        if (it != by_position.end() && it->second != s) {
-          neighbours_[2 * (dimensions * s + d) + up] = it->second;
-        }
+// Switches of a torus, mesh or hypercube by their coordinates, for dimension-order routing (W.
+// Dally, B. Towles, "Principles and Practices of Interconnection Networks", section 8.4): correct
+// the lowest wrong coordinate first. Knows positions and not cables: whether two neighbours are
+// joined is the fabric's matter.
+//
+//      (0,1)---(1,1)---(2,1)       from (0,0) to (2,1) in a mesh: x first, (1,0), (2,0), then
+//        |       |       ^         y, (2,1). In a torus of extent 3 the way down is shorter:
+//      (0,0)-->(1,0)-->(2,0)       (0,0) -> (2,0) over the cable round the end, then (2,1).
+class GridLayout {
+ public:
+  // Reads the position of every switch from its description. INVALID_ARGUMENT, naming the switch:
+  // no position, another grid's, or one that another switch has. O(switches * dimensions).
+  static absl::StatusOr<GridLayout> FromDescriptions(const Fabric& fabric) {
+    GridLayout layout;
+    absl::flat_hash_map<std::vector<int32_t>, uint32_t> switch_at;
+    for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+      const auto position = ParsePosition(fabric.switch_info(SwitchIndex(s)).description);
+      if (!position) return BadSwitch(fabric, s, "its description names no position on a grid");
+      if (s == 0) layout.grid_ = *position;
+      if (position->extents != layout.grid_.extents || position->kind != layout.grid_.kind) {
+        return BadSwitch(
+            fabric, s, absl::StrCat("its grid is not that of ", Describe(fabric, VertexIndex(0))));
       }
-      next[d] = position[d];
+      const auto [other, is_new] = switch_at.try_emplace(position->at, s);
+      if (!is_new) {
+        return BadSwitch(fabric, s,
+                         absl::StrCat("its position is that of ",
+                                      Describe(fabric, VertexIndex(other->second)), ", too"));
+      }
+      layout.at_.insert(layout.at_.end(), position->at.begin(), position->at.end());
     }
+    layout.neighbours_.assign(2 * layout.at_.size(), kNobody);
+    for (const auto& [position, s] : switch_at) {
+      std::vector<int32_t> next = position;
+      for (size_t d = 0; d < next.size(); ++d) {
+        const int32_t extent = layout.grid_.extents[d];
+        for (const int32_t up : {0, 1}) {
+          next[d] = position[d] + (up == 1 ? 1 : -1);
+          if (layout.grid_.kind == GridKind::kTorus) next[d] = (next[d] + extent) % extent;
+          const auto it = switch_at.find(next);
+          if (it == switch_at.end() || it->second == s) continue;
+          layout.neighbours_[2 * (next.size() * s + d) + up] = it->second;
+        }
+        next[d] = position[d];
+      }
+    }
+    return layout;
   }
-  return absl::OkStatus();
-}
 
-std::optional<SwitchIndex> GridLayout::Next(SwitchIndex s, SwitchIndex to) const {
-  const size_t dimensions = extents_.size();
-  const int32_t* here = at(s);
-  const int32_t* there = at(to);
-  for (size_t d = 0; d < dimensions; ++d) {
-    if (here[d] == there[d]) continue;
+  // The switch that a packet at `s` for `to` goes to: along the lowest dimension in which the two
+  // differ, the shorter way round, upwards if both are equally long. nullopt if s is `to` or no
+  // switch has that position. O(dimensions).
+  std::optional<SwitchIndex> Next(SwitchIndex s, SwitchIndex to) const {
+    const size_t dimensions = grid_.extents.size();
+    const int32_t* const here = &at_[s.value() * dimensions];
+    const int32_t* const there = &at_[to.value() * dimensions];
+    const size_t d = std::mismatch(here, here + dimensions, there).first - here;
+    if (d == dimensions) return std::nullopt;
     bool up = there[d] > here[d];
-    if (kind_ == GridKind::kTorus) {
-      const int32_t ahead = (there[d] - here[d] + extents_[d]) % extents_[d];
-      up = 2 * ahead <= extents_[d];
+    if (grid_.kind == GridKind::kTorus) {
+      const int32_t extent = grid_.extents[d];
+      up = 2 * ((there[d] - here[d] + extent) % extent) <= extent;
     }
     const uint32_t next = neighbours_[2 * (dimensions * s.value() + d) + (up ? 1 : 0)];
     if (next == kNobody) return std::nullopt;
     return SwitchIndex(next);
   }
-  return std::nullopt;
-}
+
+ private:
+  static constexpr uint32_t kNobody = 0xffffffff;
+
+  GridPosition grid_;                 // of the first switch: all have its extents and kind
+  std::vector<int32_t> at_;           // [switch][dimension]
+  std::vector<uint32_t> neighbours_;  // [switch][dimension][0 down, 1 up], kNobody
+};
 
 absl::string_view ToString(RouteKind kind) {
   switch (kind) {
@@ -233,16 +230,18 @@ ChannelIndex Routes::NextChannel(SwitchIndex s, VertexIndex to) const {
   return Step(s, Resolve(to)).channel;
 }
 
-absl::Status Routes::BrokenAt(VertexIndex from, VertexIndex to, VertexIndex at) const {
+absl::Status Routes::BrokenAt(VertexIndex from, VertexIndex to, VertexIndex at,
+                              bool is_loop) const {
   std::string why = "which has no route to it";
   if (kind_ == RouteKind::kForwardingTables && fabric_->lid(to).value() == 0) {
     why = "because the destination has no LID: let the subnet manager assign one";
   } else if (!fabric_->IsSwitch(at)) {
     why = "which is an end of the fabric";
   }
-  return absl::NotFoundError(absl::StrCat(
-      "no route by ", ToString(kind_), " from ", Describe(*fabric_, from), " to ",
-      Describe(*fabric_, to), ": it breaks off at ", Describe(*fabric_, at), ", ", why));
+  return absl::NotFoundError(
+      absl::StrCat("no route by ", ToString(kind_), " from ", Describe(*fabric_, from), " to ",
+                   Describe(*fabric_, to), is_loop ? ": it loops through " : ": it breaks off at ",
+                   Describe(*fabric_, at), is_loop ? "" : ", ", is_loop ? "" : why));
 }
 
 // Calls visit(channel) for every channel of the route, in order, until the route ends or breaks.
@@ -270,11 +269,7 @@ absl::Status Routes::Walk(VertexIndex from, VertexIndex to, Visitor visit) const
     visit(hop.channel);
     here = hop.to;
     if (here == to) return absl::OkStatus();
-    if (here == remembered) {
-      return absl::NotFoundError(
-          absl::StrCat("no route by ", ToString(kind_), " from ", Describe(*fabric_, from), " to ",
-                       Describe(*fabric_, to), ": it loops through ", Describe(*fabric_, here)));
-    }
+    if (here == remembered) return BrokenAt(from, to, here, /*is_loop=*/true);
     if (++hops == next_memory) {
       remembered = here;
       next_memory *= 2;

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/fabric_builder.h"
 
@@ -11,10 +12,10 @@ namespace coppice {
 
 LinkLoad::LinkLoad(absl::Span<const float> utilisation) {
   std::vector<uint32_t> pages((utilisation.size() + kPageChannels - 1) / kPageChannels);
-  std::iota(pages.begin(), pages.end(), 0U);
+  absl::c_iota(pages, 0U);
   *this = LinkLoad().With(utilisation.size(), pages, [&](size_t first, absl::Span<float> values) {
     const absl::Span<const float> part = utilisation.subspan(first, values.size());
-    std::copy(part.begin(), part.end(), values.begin());
+    absl::c_copy(part, values.begin());
   });
 }
 
@@ -32,15 +33,11 @@ LinkLoad LinkLoad::With(size_t channels, absl::Span<const uint32_t> pages,
         *std::max_element(page->values.begin(), page->values.begin() + static_cast<int64_t>(count));
     load.pages_[p] = page->greatest > 0 ? std::move(page) : nullptr;
   }
-  load.FindGreatest();
-  return load;
-}
-
-void LinkLoad::FindGreatest() {
-  greatest_ = 0;
-  for (const std::shared_ptr<const Page>& page : pages_) {
-    if (page != nullptr) greatest_ = std::max(greatest_, page->greatest);
+  load.greatest_ = 0;
+  for (const std::shared_ptr<const Page>& page : load.pages_) {
+    if (page != nullptr) load.greatest_ = std::max(load.greatest_, page->greatest);
   }
+  return load;
 }
 
 absl::StatusOr<std::shared_ptr<const Snapshot>> MakeSnapshot(
@@ -57,47 +54,36 @@ absl::StatusOr<std::shared_ptr<const Snapshot>> MakeSnapshot(
   return snapshot;
 }
 
-namespace {
-
-Guid NodeAt(const Fabric& fabric, VertexIndex v) {
-  return fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
-                            : fabric.adapter(fabric.AsEndpoint(v)).guid;
-}
-
-}  // namespace
-
 absl::StatusOr<std::shared_ptr<const Fabric>> WithoutLinks(const Fabric& fabric,
                                                            const std::vector<bool>& is_lost) {
-  std::vector<bool> is_cabled(fabric.vertex_count()), has_port(fabric.adapter_count());
+  std::vector<bool> is_cabled(fabric.vertex_count());
   for (uint32_t l = 0; l < fabric.link_count(); ++l) {
     if (is_lost[l]) continue;
     const LinkInfo& link = fabric.link(LinkIndex(l));
     is_cabled[link.a.value()] = is_cabled[link.b.value()] = true;
   }
-  for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) {
-    const EndpointIndex endpoint(e);
-    if (is_cabled[fabric.Vertex(endpoint).value()]) {
-      has_port[fabric.endpoint(endpoint).adapter.value()] = true;
-    }
-  }
   FabricBuilder builder;
   for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
     RETURN_IF_ERROR(builder.AddSwitch(fabric.switch_info(SwitchIndex(s))));
   }
-  for (uint32_t a = 0; a < fabric.adapter_count(); ++a) {
-    if (has_port[a]) RETURN_IF_ERROR(builder.AddAdapter(fabric.adapter(AdapterIndex(a))));
-  }
+  const auto node_of = [&](VertexIndex v) {
+    return fabric.IsSwitch(v) ? v.value()
+                              : *builder.FindNode(fabric.adapter(fabric.AsEndpoint(v)).guid);
+  };
   for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) {
+    const VertexIndex vertex = fabric.Vertex(EndpointIndex(e));
+    if (!is_cabled[vertex.value()]) continue;
     const EndpointInfo& info = fabric.endpoint(EndpointIndex(e));
-    if (!is_cabled[fabric.Vertex(EndpointIndex(e)).value()]) continue;
-    RETURN_IF_ERROR(builder.SetAdapterPort(fabric.adapter(info.adapter).guid, info.port,
-                                           info.port_guid, info.lid, info.lmc));
+    const AdapterInfo& adapter = fabric.adapter(info.adapter);
+    if (!builder.FindNode(adapter.guid)) RETURN_IF_ERROR(builder.AddAdapter(adapter));
+    RETURN_IF_ERROR(
+        builder.SetAdapterPort(node_of(vertex), info.port, info.port_guid, info.lid, info.lmc));
   }
   for (uint32_t l = 0; l < fabric.link_count(); ++l) {
     if (is_lost[l]) continue;
     const LinkInfo& link = fabric.link(LinkIndex(l));
-    RETURN_IF_ERROR(builder.AddLink(NodeAt(fabric, link.a), link.a_port, NodeAt(fabric, link.b),
-                                    link.b_port, link.rate, link.capacity_gbps));
+    RETURN_IF_ERROR(builder.AddLink(node_of(link.a), link.a_port, node_of(link.b), link.b_port,
+                                    link.rate, link.capacity_gbps));
   }
   return builder.Build();
 }

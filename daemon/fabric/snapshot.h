@@ -20,7 +20,6 @@ namespace coppice {
 // How busy each channel is, as one immutable value. Channels lie in pages that values share, so
 // that the next value, which differs in a few channels, costs these pages and one pointer for each
 // other. Knows no fabric, and not where load comes from.
-
 class LinkLoad final {
  public:
   static constexpr size_t kPageChannels = 128;
@@ -50,7 +49,6 @@ class LinkLoad final {
     std::array<float, kPageChannels> values;
     float greatest;
   };
-  void FindGreatest();
 
   std::vector<std::shared_ptr<const Page>> pages_;  // null: no load in it
   size_t size_ = 0;
@@ -71,12 +69,10 @@ struct Snapshot {
 absl::StatusOr<std::shared_ptr<const Snapshot>> MakeSnapshot(
     std::shared_ptr<const Fabric> fabric, std::shared_ptr<const ForwardingTables> tables);
 
-// A fabric as it is once some of its links are gone, before anybody has read all of it again.
-
-// All switches, also those that are left without a link: their indices stay, and with them the rows
-// of forwarding tables. Adapters that keep no link go. What stays keeps its order, so the links of
-// the result are those of `fabric` without the others. `is_lost` is [link]. The version is 0.
-// O(n log n).
+// A fabric without some of its links. All switches, also those that are left without a link: their
+// indices stay, and with them the rows of forwarding tables. Adapters that keep no link go. What
+// stays keeps its order, so the links of the result are those of `fabric` without the others.
+// `is_lost` is [link]. The version is 0. O(n log n).
 absl::StatusOr<std::shared_ptr<const Fabric>> WithoutLinks(const Fabric& fabric,
                                                            const std::vector<bool>& is_lost);
 

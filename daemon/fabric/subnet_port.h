@@ -38,7 +38,12 @@ struct UnansweredNode {
   bool is_silent = true;  // false: it refused, or contradicts itself or others, and may for ever
 };
 
-struct SweepResult {
+struct SweepCost {
+  uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
+  absl::Duration elapsed;
+};
+
+struct SweepResult : SweepCost {
   std::shared_ptr<const Fabric> fabric;            // never null, version 0
   std::shared_ptr<const ForwardingTables> tables;  // null: not asked for, or the source has none
   bool is_dimension_ordered = false;     // without tables: routes go so, else over shortest paths
@@ -48,9 +53,7 @@ struct SweepResult {
   // another manager has taken over, or has moved. 0: there is none, or this is no live subnet.
   Lid subnet_manager_lid;
   std::vector<UnansweredNode> unanswered;  // empty: the sweep is complete
-  uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
-  absl::Duration elapsed;
-  bool are_tables_kept = false;  // they are of an earlier sweep
+  bool are_tables_kept = false;            // they are of an earlier sweep
 };
 
 struct CounterReading {
@@ -64,11 +67,9 @@ struct CounterReading {
   bool has_extended_errors = false;
 };
 
-struct CounterSweep {
+struct CounterSweep : SweepCost {
   std::vector<CounterReading> readings;    // by order of answers, each port at most once
   std::vector<UnansweredNode> unanswered;  // ports that did not answer, or with nonsense
-  uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
-  absl::Duration elapsed;
 };
 
 // Of a link, at a switch, that is not as the last full sweep saw it.
@@ -79,7 +80,7 @@ struct LinkChange {
   friend bool operator==(const LinkChange&, const LinkChange&) = default;
 };
 
-struct LightSweepResult {
+struct LightSweepResult : SweepCost {
   bool has_changed = false;  // something is not as the last full sweep saw it: sweep again
   std::string what;          // the first change, in words: "switch leaf3 port 7: the link is down"
   // Each end of a link that is up or down now and was not. All that can be reached, unless a node
@@ -87,8 +88,6 @@ struct LightSweepResult {
   std::vector<LinkChange> links;
   bool has_only_links = true;              // nothing else has changed
   std::vector<UnansweredNode> unanswered;  // not counted as a change if the last sweep lacked them
-  uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
-  absl::Duration elapsed;
 };
 
 class SubnetPort {

@@ -1,20 +1,13 @@
-// What both readers of topology files share: the lines, and how nodes and links found in them
-// become a fabric.
-//
-// The lines of a topology text, one after another, from memory or from a file. A file is read in
-// blocks, so that reading takes the memory of one block and not of the whole text:
-//
-//     block    |...line 7\n line 8\n lin|          the cut line moves to the front, and the next
-//                                 \___             block is read behind it
-//              |line 9\n line 10\n ...|
-//
-// Knows no syntax but the end of a line.
+// Fabrics as text, read and written; and what the readers share: the lines, words and numbers
+// within them, and how nodes and cables found in them become a fabric.
 #ifndef COPPICE_DAEMON_FABRIC_TOPOLOGY_LINES_H_
 #define COPPICE_DAEMON_FABRIC_TOPOLOGY_LINES_H_
 
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
+#include <istream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,16 +15,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/fabric_builder.h"
+#include "daemon/fabric/forwarding_tables.h"
 
 namespace coppice {
-
-// Words, numbers and link rates inside one line of a topology text: what the readers of
-// ibnetdiscover's and ibsim's formats share. Copies nothing and allocates nothing; knows no fabric.
 
 // Walks over one line from left to right. Every method that reads returns false, and leaves the
 // position anywhere, if the text is not what it asks for.
@@ -116,13 +108,10 @@ class LineCursor {
 // program would stumble over (CleanDescription). An absurd line must not make an absurd message.
 std::string Excerpt(absl::string_view text);
 
-inline constexpr uint32_t kMaxNodePorts = 254;      // IBA vol. 1, 14.2.5.3 NodeInfo: NumPorts has 8
-                                                    // bits, 255 is reserved
-inline constexpr uint32_t kMaxUnicastLid = 0xBFFF;  // IBA vol. 1, 4.1.3
-
 // TYPE PORTS "NAME" REST, the header of a node. The views point into the line.
 struct NodeHeader {
-  absl::string_view type, name, rest;
+  std::optional<AdapterKind> kind;  // nullopt: a switch
+  absl::string_view name, rest;
   uint8_t ports = 0;
 };
 
@@ -155,94 +144,48 @@ std::optional<float> ParseCapacity(LineCursor& cursor);
 // that are no UTF-8 among it, question marks.
 std::string CleanDescription(absl::string_view description);
 
-// The file behind a topology text, read from front to back in blocks. Refuses what is no fabric
-// file before it reads a byte: folders, devices, gigabytes. Knows no syntax.
-
 // The largest file read, 1 GiB: about ten times a fabric of 131,072 endpoints.
 inline constexpr uint64_t kMaxFabricFileBytes = uint64_t{1} << 30;
 
-// Owns the descriptor. Not thread-safe.
-class TopologyFile {
- public:
-  // NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE: as the system says; INVALID_ARGUMENT: no regular
-  // file, or one over the limit. Every message names the path.
-  static absl::StatusOr<TopologyFile> Open(const std::string& path);
+// NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE: as the system says; INVALID_ARGUMENT: no regular file,
+// or one over the limit. Every message names the path.
+absl::StatusOr<std::ifstream> OpenFabricFile(const std::string& path);
 
-  TopologyFile(TopologyFile&& other) noexcept;
-  TopologyFile& operator=(TopologyFile&&) = delete;
-  ~TopologyFile();
-
-  const std::string& path() const { return path_; }
-
-  // Reads up to `size` bytes into `buffer`; 0 at the end. What is appended to the file after Open
-  // is not read. UNAVAILABLE: it cannot be read.
-  absl::StatusOr<size_t> Read(char* buffer, size_t size);
-  // Back to the first byte.
-  void Rewind() { offset_ = 0; }
-
- private:
-  TopologyFile(std::string path, int fd, uint64_t size)
-      : path_(std::move(path)), fd_(fd), size_(size) {}
-
-  std::string path_;
-  int fd_;
-  uint64_t size_;
-  uint64_t offset_ = 0;
-};
-
-// Cuts at '\n', numbers from 1, drops a '\r' before the end and the byte order mark that some
-// editors put in front of a text. Not thread-safe.
+// The lines of a topology text, one after another, of which no more than one is in memory. Cuts at
+// '\n', numbers from 1, drops a '\r' before the end and the byte order mark that some editors put
+// in front of a text. Not thread-safe.
 class TopologyLines {
  public:
-  // `origin` names the text in messages: a path. The text must outlive this.
-  TopologyLines(absl::string_view text, absl::string_view origin);
-  // Reads `file`, which must outlive this, from its beginning on.
-  explicit TopologyLines(TopologyFile& file);
+  // `in` is seekable and outlives this. `origin` names the text in messages: a path.
+  TopologyLines(std::istream& in, absl::string_view origin)
+      : in_(in), buffer_(new char[kMaxLine + 1]), origin_(origin) {}
 
-  TopologyLines(const TopologyLines&) = delete;
-  TopologyLines& operator=(const TopologyLines&) = delete;
-
-  // False at the end, and if the file cannot be read on: then status() says why. `line` is valid
+  // False at the end, and if the text cannot be read on: then status() says why. `line` is valid
   // until the next call.
-  bool Next(absl::string_view* line) {
-    const size_t end = rest_.find('\n');
-    if (end == absl::string_view::npos) return NextAcrossBlocks(line);
-    Take(end, end + 1, line);
-    return true;
-  }
+  bool Next(absl::string_view* line);
   // The number of the last line given.
   uint32_t number() const { return number_; }
   // True if the text ended before the last line did: it may be cut off.
   bool unfinished() const { return unfinished_; }
-  // INVALID_ARGUMENT: a line of a file longer than kMaxLine; else what TopologyFile::Read says.
+  // INVALID_ARGUMENT: a line longer than kMaxLine; UNAVAILABLE: the text cannot be read.
   const absl::Status& status() const { return status_; }
   // Back to the first line.
   void Rewind();
 
   const std::string& origin() const { return origin_; }
   // INVALID_ARGUMENT, "net.txt:12: `what`", of the last line given.
-  absl::Status Error(absl::string_view what) const;
+  template <class... What>
+  absl::Status Error(const What&... what) const {
+    return absl::InvalidArgumentError(absl::StrCat(origin_, ":", number_, ": ", what...));
+  }
 
-  static constexpr size_t kBlock = size_t{256} << 10;
   // The longest lines of real texts are a few hundred bytes; this ends the search for one in what
   // is no text at all.
-  static constexpr size_t kMaxLine = kBlock / 2;
+  static constexpr size_t kMaxLine = size_t{128} << 10;
 
  private:
-  void Take(size_t length, size_t consumed, absl::string_view* line) {
-    *line = rest_.substr(0, length);
-    rest_.remove_prefix(consumed);
-    if (!line->empty() && line->back() == '\r') line->remove_suffix(1);
-    ++number_;
-  }
-  bool NextAcrossBlocks(absl::string_view* line);
-  // Moves what is left to the front and reads behind it; false at the end of the file.
-  bool Refill();
-
-  absl::string_view text_;  // all of it, if it is in memory
-  TopologyFile* file_ = nullptr;
-  std::unique_ptr<char[]> block_;
-  absl::string_view rest_;
+  std::istream& in_;
+  std::unique_ptr<char[]> buffer_;
   std::string origin_;
   absl::Status status_;
   uint32_t number_ = 0;
@@ -279,10 +222,8 @@ class TopologyAssembler {
   // `origin` names the text in messages: a path.
   explicit TopologyAssembler(absl::string_view origin) : origin_(origin) {}
 
-  // Start a node, whose port lines follow. Errors: a GUID of 0 or a GUID seen before.
-  absl::Status StartSwitch(SwitchInfo info, uint32_t line);
-  absl::Status StartAdapter(AdapterInfo info, uint32_t line);
-  bool HasNode() const { return !nodes_.empty(); }
+  // Starts a node, whose port lines follow. Errors: a GUID of 0 or a GUID seen before.
+  absl::Status StartNode(StatedNode record, uint32_t line);
 
   // Errors: no node was started, a port beyond the node's count, a port named twice.
   absl::Status AddPort(const PortLine& port);
@@ -293,7 +234,10 @@ class TopologyAssembler {
   absl::StatusOr<std::shared_ptr<const Fabric>> Finish();
 
   // "net.txt:12: `what`".
-  absl::Status Error(uint32_t line, absl::string_view what) const;
+  template <class... What>
+  absl::Status Error(uint32_t line, const What&... what) const {
+    return absl::InvalidArgumentError(absl::StrCat(origin_, ":", line, ": ", what...));
+  }
 
  private:
   struct Node {
@@ -309,11 +253,12 @@ class TopologyAssembler {
     float capacity_gbps;
     PortNum port, remote_port;
     LinkRate rate;
+    bool is_paired = false;
   };
 
-  absl::Status StartNode(Guid guid, bool is_switch, uint8_t port_count, uint32_t line);
-  absl::Status PairEnds(uint32_t node, bool late, size_t& waiting);
-  const End* FindEnd(uint32_t node, PortNum port) const;
+  absl::Span<End> EndsOf(uint32_t node);
+  absl::Status PairEnd(uint32_t node, End& end);
+  End* FindEnd(uint32_t node, PortNum port);
   absl::Status OneSided(uint32_t node, const End& end, uint32_t other, const End* found) const;
   std::string PortName(uint32_t node, PortNum port) const;
 
@@ -323,6 +268,60 @@ class TopologyAssembler {
   std::vector<End> ends_;
   std::bitset<256> named_;  // ports of the last node
 };
+
+// The readers. Texts may carry the tools' chatter ("DR path ...", "ibwarn: ...") in front and in
+// between. Readers must not guess: whatever is not understood is an error with its line.
+
+// What ibnetdiscover prints in its default form:
+//
+//     Switch  36 "S-0002c9020040b0e0"      # "leaf 3" enhanced port 0 lid 7 lmc 0
+//     [1]  "H-0002c9030006db4c"[1](2c9030006db4d)      # "n1 mlx5_0" lid 3 4xQDR
+//     Ca  1 "H-0002c9030006db4c"           # "n1 mlx5_0"
+//     [1](2c9030006db4d)  "S-0002c9020040b0e0"[1]      # lid 3 lmc 0 "leaf 3" lid 7 4xQDR
+//
+// also with -f and -g, and with our own "capacity 192 Gb/s" behind a rate that names none. Comments
+// may be missing: then LIDs are 0, rates unknown, descriptions empty. Every cable must be stated at
+// both ends. INVALID_ARGUMENT: origin, line and object; else what `lines` cannot read.
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscover(TopologyLines& lines);
+
+// The report of ibnetdiscover -p, one line a port:
+//
+//     CA   3  1 0x0002c9030006db4d 4x QDR - SW   7  1 0x0002c9020040b0e0 ( 'n1 mlx5_0' - 'leaf 3' )
+//     SW   7  2 0x0002c9020040b0e0 4x ???                                    'leaf 3'
+//
+// It names ports only, so: a node has as many ports as its highest line; an adapter's GUID is its
+// port GUID less the port number, as vendors number them, and the port GUID itself where that
+// would merge adapters with different descriptions. Errors as above.
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbnetdiscoverPorts(TopologyLines& lines);
+
+// Writes a fabric as ibnetdiscover prints it in its default form, so that every tool that reads
+// that text reads ours, and the reader gets an equal fabric back. Total; the same text for equal
+// fabrics (it bears no date). A capacity that does not follow from width and speed is kept as
+// "capacity 192 Gb/s" behind the rate. LMCs are kept for adapters. Cost: about 100 bytes a port
+// line.
+std::string WriteIbnetdiscover(const Fabric& fabric);
+
+// ibsim's net files: topology text with node names of any kind and GUIDs counted up from a base. A
+// file that ibsim loads and that this reads gives the fabric that ibsim then simulates. Understood:
+// Switch, Hca, Ca and Rt headers, port lines with w= and s= options and "lid N lmc N", switchguid,
+// hcaguids, caguid and rtguid with = or +, devid, width, speed, module prefixes, comments. Not
+// understood, and refused by name: include, do, pdebug and aliases (@).
+//
+// A node without a GUID of its own gets the next one, as ibsim counts: switches from 0x200000 by 1,
+// adapters from 0x100000 by their ports + 1. A rate and a capacity in a port line's comment, where
+// our writer keeps what ibsim cannot say, go before w= and s=. INVALID_ARGUMENT: origin, line,
+// object; else what `lines` cannot read.
+absl::StatusOr<std::shared_ptr<const Fabric>> ReadIbsimNet(TopologyLines& lines);
+
+// Writes a fabric as a net file for ibsim. Total; the same text for equal fabrics. Nodes are named
+// by the host (adapters) or the description (switches), then by the whole description, then by
+// letter and GUID, whichever is unique first; characters other than letters, digits, '_', '.' and
+// '-' become '_', so that SIM_HOST=n0000 and ibsim's `Unlink "S5"[1]` work.
+//
+// What ibsim cannot hold: port GUIDs other than node GUID + port, vendor ids, 2x links and speeds
+// beyond QDR (it gets the widest and fastest it knows below them) and capacities, which a comment
+// keeps for the reader, node descriptions beyond 64 characters.
+std::string WriteIbsimNet(const Fabric& fabric);
 
 }  // namespace coppice
 

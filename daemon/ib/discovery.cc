@@ -1,17 +1,35 @@
-#include "daemon/ib/discovery.h"
-
+// Walks a subnet, asking many nodes at once.
+//
+//   NodeInfo --new node--> NodeDescription
+//      ^                   switch:  PortInfo 0, 1, 2, ...
+//      |                   adapter: PortInfo of the port that it was reached by
+//      +--- a port's link is up and its cable not yet known: NodeInfo one hop further
+//
+// and then, if tables are wanted, of each switch SwitchInfo -> LinearForwardingTable blocks.
+//
+// A node is known by its GUID, so the several ports of an adapter and the many routes to a switch
+// meet in one record; a cable is known once either end has named the other, and is followed once.
+//
+// The walk is breadth first up to the order of answers. It ends: at most kMaxNodes nodes, each with
+// at most 254 ports, each port asked once.
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/ib/swept_subnet.h"
 
 namespace coppice {
 namespace {
 
 // Requests under way to one node. OpenSM by default keeps four in the whole subnet.
 constexpr uint32_t kPerNode = 4;
+// Every node has a port with a LID of its own.
+constexpr size_t kMaxNodes = kMaxUnicastLid;
 // Switches whose tables are read before somebody else has the port: a quarter of a second of
 // requests where there are 8,192 LIDs, many windows' worth.
 constexpr uint32_t kTablesAtATime = 64;
@@ -20,296 +38,316 @@ constexpr uint32_t kTablesAtATime = 64;
 bool MayRunFdr10(const NodeInfoRecord& info) {
   constexpr uint32_t kMellanox = 0x0002C9;
   if (info.vendor_id != kMellanox) return false;
-  return info.type == NodeType::kSwitch ? info.device_id >= 0xC738
-                                        : info.device_id >= 0x1003 && info.device_id < 0x2000;
+  return info.is_switch() ? info.device_id >= 0xC738
+                          : info.device_id >= 0x1003 && info.device_id < 0x2000;
 }
 
 std::string Refusal(const MadOutcome& outcome) {
   return absl::StrCat("refused with status 0x", absl::Hex(outcome.status));
 }
 
-}  // namespace
+class Discovery {
+ public:
+  explicit Discovery(MadEngine& engine) : engine_(engine) {}
 
-absl::StatusOr<SubnetRecord> Discovery::Read(const SweepOptions& options) {
-  engine_.Submit(MadRequest());
-  RETURN_IF_ERROR(RunAll());
-  if (subnet_.nodes.empty()) {
-    return absl::UnavailableError(
-        absl::StrCat("the local node does not say what it is: ", local_fault_));
-  }
-  if (!IsSwitch(0) && !local_link_up_) {
-    return absl::UnavailableError(
-        absl::StrCat("the local port's link is down; check the cable of port ",
-                     subnet_.nodes[0].info.local_port.value()));
-  }
-  // Nothing was seen: publishing an empty fabric would throw a good one away.
-  if (subnet_.nodes.size() == 1 && !subnet_.unanswered.empty()) {
-    return absl::UnavailableError(absl::StrCat(
-        "the node at the other end of the local port ", subnet_.nodes[0].info.local_port.value(),
-        " does not answer: ", subnet_.unanswered.front().what));
-  }
-  if (options.read_forwarding_tables) RETURN_IF_ERROR(ReadTables(options.between));
-  return std::move(subnet_);
-}
-
-absl::Status Discovery::RunAll() {
-  return engine_.Run([this](const MadRequest& request, const MadOutcome& outcome) {
-    OnOutcome(request, outcome);
-  });
-}
-
-// The longest part of a sweep, in groups, between which the engine is idle and anybody's.
-absl::Status Discovery::ReadTables(const std::function<void()>& between) {
-  const auto count = static_cast<uint32_t>(subnet_.nodes.size());
-  uint32_t in_group = 0;
-  for (uint32_t node = 0; node < count; ++node) {
-    if (!IsSwitch(node)) continue;
-    if (progress_[node].silences >= kSilencesToGiveUp) {
-      subnet_.nodes[node].is_table_silent = true;
-      continue;
-    }
-    Ask(node, subnet_.nodes[node].route, MadAttribute::kSwitchInfo, 0);
-    if (++in_group < kTablesAtATime) continue;
-    in_group = 0;
+  absl::StatusOr<SubnetRecord> Read(const SweepOptions& options) {
+    engine_.Submit(MadRequest());
     RETURN_IF_ERROR(RunAll());
-    if (between) between();
-  }
-  return RunAll();
-}
-
-bool Discovery::IsSwitch(uint32_t node) const {
-  return subnet_.nodes[node].info.type == NodeType::kSwitch;
-}
-
-void Discovery::OnOutcome(const MadRequest& request, const MadOutcome& outcome) {
-  switch (request.attribute) {
-    case MadAttribute::kNodeInfo:
-      return OnNodeInfo(request, outcome);
-    case MadAttribute::kNodeDescription:
-      return OnNodeDescription(request, outcome);
-    case MadAttribute::kSwitchInfo:
-      return OnSwitchInfo(request, outcome);
-    case MadAttribute::kPortInfo:
-      return OnPortInfo(request, outcome);
-    case MadAttribute::kExtendedPortInfo:
-      return OnExtendedPortInfo(request, outcome);
-    case MadAttribute::kLinearForwardingTable:
-      return OnTableBlock(request, outcome);
-    case MadAttribute::kPerformanceClassPortInfo:
-    case MadAttribute::kPortCounters:
-    case MadAttribute::kPortCountersExtended:
-      return;  // not asked here
-  }
-}
-
-// `request.subject` is the node before the last hop of the route.
-void Discovery::OnNodeInfo(const MadRequest& request, const MadOutcome& outcome) {
-  if (outcome.kind != MadOutcome::Kind::kAnswered) {
-    const bool silent = outcome.kind == MadOutcome::Kind::kUnanswered;
-    if (silent && request.route.hop_count > 0) {
-      const uint8_t out = request.route.port[request.route.hop_count];
-      subnet_.nodes[request.subject].ports[out].is_end_silent = true;
+    if (subnet_.nodes.empty()) {
+      return absl::UnavailableError(
+          absl::StrCat("the local node does not say what it is: ", local_fault_));
     }
-    Note(request, silent ? "NodeInfo" : absl::StrCat("NodeInfo: ", Refusal(outcome)), silent);
-    return;
+    if (!IsSwitch(0) && !local_link_up_) {
+      return absl::UnavailableError(
+          absl::StrCat("the local port's link is down; check the cable of port ",
+                       subnet_.nodes[0].info.local_port.value()));
+    }
+    // Nothing was seen: publishing an empty fabric would throw a good one away.
+    if (subnet_.nodes.size() == 1 && !subnet_.unanswered.empty()) {
+      return absl::UnavailableError(absl::StrCat(
+          "the node at the other end of the local port ", subnet_.nodes[0].info.local_port.value(),
+          " does not answer: ", subnet_.unanswered.front().what));
+    }
+    if (options.read_forwarding_tables) RETURN_IF_ERROR(ReadTables(options.between));
+    return std::move(subnet_);
   }
-  const absl::StatusOr<NodeInfoRecord> info = DecodeNodeInfo(outcome.data);
-  if (!info.ok()) {
-    Note(request, absl::StrCat("NodeInfo: ", info.status().message()));
-    return;
-  }
-  const bool cabled = request.route.hop_count > 0;
-  if (cabled && info->local_port == PortNum(0)) {
-    Note(request, "NodeInfo: local port 0 behind a cable");
-    return;
-  }
-  const auto found = by_guid_.find(info->node_guid);
-  if (found == by_guid_.end() && subnet_.nodes.size() >= kMaxNodes) {
-    Note(request, absl::StrCat("NodeInfo: more than the ", kMaxNodes, " nodes of a subnet"));
-    return;
-  }
-  const uint32_t node = found != by_guid_.end() ? found->second : AddNode(*info, request.route);
-  const NodeInfoRecord& known = subnet_.nodes[node].info;
-  if (known.type != info->type || known.port_count != info->port_count) {
-    Note(request, absl::StrCat("NodeInfo: not what node ", ToString(info->node_guid),
-                               " says elsewhere; two nodes with one GUID?"));
-    return;
-  }
-  if (cabled && !Connect(request, node, info->local_port)) return;
-  if (IsSwitch(node)) return;
-  FoundPort& port = subnet_.nodes[node].ports[info->local_port.value()];
-  if (port.port_guid != Guid(0)) return;  // the local port, met again from outside
-  port.port_guid = info->port_guid;
-  Ask(node, request.route, MadAttribute::kPortInfo, info->local_port.value());
-}
 
-uint32_t Discovery::AddNode(const NodeInfoRecord& info, const DirectedRoute& route) {
-  const auto node = static_cast<uint32_t>(subnet_.nodes.size());
-  by_guid_.emplace(info.node_guid, node);
-  FoundNode& record = subnet_.nodes.emplace_back();
-  record.info = info;
-  record.route = route;
-  record.ports.resize(info.port_count + 1);
-  progress_.emplace_back();
-  Ask(node, route, MadAttribute::kNodeDescription, 0);
-  if (info.type == NodeType::kSwitch) {
-    for (uint32_t i = 0; i < kPerNode; ++i) AskNextPort(node);
+ private:
+  absl::Status RunAll() {
+    return engine_.Run([this](const MadRequest& request, const MadOutcome& outcome) {
+      OnOutcome(request, outcome);
+    });
   }
-  return node;
-}
 
-// Records the cable that the request went over. False, and noted, if either end is known to be
-// cabled elsewhere: the subnet changed under the sweep, or somebody lies.
-bool Discovery::Connect(const MadRequest& request, uint32_t node, PortNum port) {
-  const PortNum from_port(request.route.port[request.route.hop_count]);
-  FoundPort& from = subnet_.nodes[request.subject].ports[from_port.value()];
-  FoundPort& to = subnet_.nodes[node].ports[port.value()];
-  const bool same_cable = from.peer == node && from.peer_port == port &&
-                          to.peer == request.subject && to.peer_port == from_port;
-  if (same_cable) return true;
-  const bool itself = node == request.subject && port == from_port;
-  if (itself || from.peer != FoundPort::kNoPeer || to.peer != FoundPort::kNoPeer) {
-    Note(request, absl::StrCat("NodeInfo: answered by port ", port.value(), " of node ",
-                               ToString(subnet_.nodes[node].info.node_guid),
-                               ", which is cabled elsewhere; sweep again"));
+  // The longest part of a sweep, in groups, between which the engine is idle and anybody's.
+  absl::Status ReadTables(const std::function<void()>& between) {
+    const auto count = static_cast<uint32_t>(subnet_.nodes.size());
+    uint32_t in_group = 0;
+    for (uint32_t node = 0; node < count; ++node) {
+      if (!IsSwitch(node)) continue;
+      if (progress_[node].silences >= kSilencesToGiveUp) {
+        subnet_.tables[node].is_silent = true;
+        continue;
+      }
+      Ask(node, subnet_.nodes[node].route, MadAttribute::kSwitchInfo, 0);
+      if (++in_group < kTablesAtATime) continue;
+      in_group = 0;
+      RETURN_IF_ERROR(RunAll());
+      if (between) between();
+    }
+    return RunAll();
+  }
+
+  bool IsSwitch(uint32_t node) const { return subnet_.nodes[node].info.is_switch(); }
+
+  void OnOutcome(const MadRequest& request, const MadOutcome& outcome) {
+    switch (request.attribute) {
+      case MadAttribute::kNodeInfo:
+        return OnNodeInfo(request, outcome);
+      case MadAttribute::kNodeDescription:
+        return OnNodeDescription(request, outcome);
+      case MadAttribute::kSwitchInfo:
+        return OnSwitchInfo(request, outcome);
+      case MadAttribute::kPortInfo:
+        return OnPortInfo(request, outcome);
+      case MadAttribute::kExtendedPortInfo:
+        return OnExtendedPortInfo(request, outcome);
+      case MadAttribute::kLinearForwardingTable:
+        return OnTableBlock(request, outcome);
+      default:
+        return;  // not asked here
+    }
+  }
+
+  // `request.subject` is the node before the last hop of the route.
+  void OnNodeInfo(const MadRequest& request, const MadOutcome& outcome) {
+    if (!outcome.is_answered()) {
+      const bool silent = outcome.is_unanswered();
+      if (silent && request.route.hop_count > 0) {
+        const uint8_t out = request.route.port[request.route.hop_count];
+        subnet_.nodes[request.subject].ports[out].is_end_silent = true;
+      }
+      Note(request, silent ? "NodeInfo" : absl::StrCat("NodeInfo: ", Refusal(outcome)), silent);
+      return;
+    }
+    const absl::StatusOr<NodeInfoRecord> info = DecodeNodeInfo(outcome.data);
+    if (!info.ok()) {
+      Note(request, absl::StrCat("NodeInfo: ", info.status().message()));
+      return;
+    }
+    const bool cabled = request.route.hop_count > 0;
+    if (cabled && info->local_port == PortNum(0)) {
+      Note(request, "NodeInfo: local port 0 behind a cable");
+      return;
+    }
+    const auto found = by_guid_.find(info->node_guid);
+    if (found == by_guid_.end() && subnet_.nodes.size() >= kMaxNodes) {
+      Note(request, absl::StrCat("NodeInfo: more than the ", kMaxNodes, " nodes of a subnet"));
+      return;
+    }
+    const uint32_t node = found != by_guid_.end() ? found->second : AddNode(*info, request.route);
+    const NodeInfoRecord& known = subnet_.nodes[node].info;
+    if (known.type != info->type || known.port_count != info->port_count) {
+      Note(request, absl::StrCat("NodeInfo: not what node ", ToString(info->node_guid),
+                                 " says elsewhere; two nodes with one GUID?"));
+      return;
+    }
+    if (cabled && !Connect(request, node, info->local_port)) return;
+    if (IsSwitch(node)) return;
+    FoundPort& port = subnet_.nodes[node].ports[info->local_port.value()];
+    if (port.port_guid != Guid(0)) return;  // the local port, met again from outside
+    port.port_guid = info->port_guid;
+    Ask(node, request.route, MadAttribute::kPortInfo, info->local_port.value());
+  }
+
+  uint32_t AddNode(const NodeInfoRecord& info, const DirectedRoute& route) {
+    const auto node = static_cast<uint32_t>(subnet_.nodes.size());
+    by_guid_.emplace(info.node_guid, node);
+    FoundNode& record = subnet_.nodes.emplace_back();
+    record.info = info;
+    record.route = route;
+    record.ports.resize(info.port_count + 1);
+    subnet_.tables.emplace_back();
+    progress_.emplace_back();
+    Ask(node, route, MadAttribute::kNodeDescription, 0);
+    if (info.is_switch()) {
+      for (uint32_t i = 0; i < kPerNode; ++i) AskNextPort(node);
+    }
+    return node;
+  }
+
+  // Records the cable that the request went over. False, and noted, if either end is known to be
+  // cabled elsewhere: the subnet changed under the sweep, or somebody lies.
+  bool Connect(const MadRequest& request, uint32_t node, PortNum port) {
+    const PortNum from_port(request.route.port[request.route.hop_count]);
+    FoundPort& from = subnet_.nodes[request.subject].ports[from_port.value()];
+    FoundPort& to = subnet_.nodes[node].ports[port.value()];
+    const bool same_cable = from.peer == node && from.peer_port == port &&
+                            to.peer == request.subject && to.peer_port == from_port;
+    if (same_cable) return true;
+    const bool itself = node == request.subject && port == from_port;
+    if (itself || from.is_cabled() || to.is_cabled()) {
+      Note(request, absl::StrCat("NodeInfo: answered by port ", port.value(), " of node ",
+                                 ToString(subnet_.nodes[node].info.node_guid),
+                                 ", which is cabled elsewhere; sweep again"));
+      return false;
+    }
+    from.peer = node;
+    from.peer_port = port;
+    to.peer = request.subject;
+    to.peer_port = from_port;
+    return true;
+  }
+
+  void OnNodeDescription(const MadRequest& request, const MadOutcome& outcome) {
+    FoundNode& node = subnet_.nodes[request.subject];
+    node.is_description_silent = outcome.is_unanswered();
+    if (!CountSilence(request, outcome)) return;
+    node.description = DecodeNodeDescription(outcome.data);
+  }
+
+  void OnSwitchInfo(const MadRequest& request, const MadOutcome& outcome) {
+    FoundTable& table = subnet_.tables[request.subject];
+    table.is_silent = outcome.is_unanswered();
+    if (!CountSilence(request, outcome)) return;
+    const uint16_t top = DecodeLinearTableTop(outcome.data);
+    if (top == 0) return;
+    const uint32_t block_count = top / kLidsPerBlock + 1;
+    table.ports.assign(top + 1, ForwardingTables::kNoRoute);
+    table.is_block_silent.assign(block_count, true);
+    progress_[request.subject].block_count = block_count;
+    for (uint32_t i = 0; i < kPerNode; ++i) AskNextBlock(request.subject);
+  }
+
+  void OnTableBlock(const MadRequest& request, const MadOutcome& outcome) {
+    const bool answered = CountSilence(request, outcome);
+    AskNextBlock(request.subject);
+    FoundTable& table = subnet_.tables[request.subject];
+    table.is_block_silent[request.modifier] = outcome.is_unanswered();
+    if (!answered) return;
+    const size_t first = size_t{request.modifier} * kLidsPerBlock;
+    const size_t count = std::min<size_t>(kLidsPerBlock, table.ports.size() - first);
+    std::copy_n(outcome.data.begin(), count, table.ports.begin() + first);
+  }
+
+  void OnPortInfo(const MadRequest& request, const MadOutcome& outcome) {
+    const uint32_t node = request.subject;
+    const bool answered = CountSilence(request, outcome);
+    if (IsSwitch(node)) AskNextPort(node);
+    if (!answered) return;
+    const PortInfoRecord info = DecodePortInfo(outcome.data);
+    const PortNum number(static_cast<uint8_t>(request.modifier));
+    FoundPort& port = subnet_.nodes[node].ports[number.value()];
+    port.answered = true;
+    port.link_up = info.link_up;
+    port.lid = info.lid;
+    port.subnet_manager_lid = info.subnet_manager_lid;
+    port.lmc = info.lmc;
+    port.rate = info.rate;
+    if (info.rate.speed == LaneSpeed::kQdr && MayRunFdr10(subnet_.nodes[node].info)) {
+      Ask(node, request.route, MadAttribute::kExtendedPortInfo, request.modifier);
+    }
+    const bool local_adapter_port = !IsSwitch(node) && request.route.hop_count == 0;
+    if (local_adapter_port) local_link_up_ = info.link_up;
+    const bool leads_on = local_adapter_port || (IsSwitch(node) && number != PortNum(0));
+    if (leads_on && info.link_up) FollowCable(node, number, request.route);
+  }
+
+  void FollowCable(uint32_t node, PortNum port, const DirectedRoute& route) {
+    if (subnet_.nodes[node].ports[port.value()].is_cabled()) return;
+    if (route.hop_count == DirectedRoute::kMaxHops) {
+      subnet_.unanswered.push_back({ToString(route), subnet_.nodes[node].info.node_guid, port,
+                                    "NodeInfo: further away than a directed route reaches", Guid(0),
+                                    /*is_silent=*/false});
+      return;
+    }
+    Ask(node, route.Then(port), MadAttribute::kNodeInfo, 0);
+  }
+
+  // The attribute is an extension: a node without it has plain QDR.
+  void OnExtendedPortInfo(const MadRequest& request, const MadOutcome& outcome) {
+    if (!outcome.is_answered() || !DecodeFdr10Active(outcome.data)) return;
+    subnet_.nodes[request.subject].ports[request.modifier].rate.speed = LaneSpeed::kFdr10;
+  }
+
+  void Ask(uint32_t node, const DirectedRoute& route, MadAttribute attribute, uint32_t modifier) {
+    engine_.Submit({route, attribute, modifier, node});
+  }
+
+  void AskNextPort(uint32_t node) {
+    Progress& progress = progress_[node];
+    const FoundNode& record = subnet_.nodes[node];
+    if (progress.next_port > record.info.port_count || progress.silences >= kSilencesToGiveUp) {
+      return;
+    }
+    Ask(node, record.route, MadAttribute::kPortInfo, progress.next_port++);
+  }
+
+  void AskNextBlock(uint32_t node) {
+    Progress& progress = progress_[node];
+    if (progress.next_block >= progress.block_count || progress.silences >= kSilencesToGiveUp) {
+      return;
+    }
+    Ask(node, subnet_.nodes[node].route, MadAttribute::kLinearForwardingTable,
+        progress.next_block++);
+  }
+
+  // True if the subject answered. Else notes what is missing.
+  bool CountSilence(const MadRequest& request, const MadOutcome& outcome) {
+    Progress& progress = progress_[request.subject];
+    if (!outcome.is_unanswered()) progress.silences = 0;
+    if (outcome.is_answered()) return true;
+    std::string what(ToString(request.attribute));
+    if (request.attribute == MadAttribute::kPortInfo) {
+      absl::StrAppend(&what, " of port ", request.modifier);
+    } else if (request.attribute == MadAttribute::kLinearForwardingTable) {
+      absl::StrAppend(&what, " block ", request.modifier);
+    }
+    if (outcome.kind == MadOutcome::Kind::kRefused) {
+      absl::StrAppend(&what, ": ", Refusal(outcome));
+    } else if (++progress.silences == kSilencesToGiveUp) {
+      absl::StrAppend(&what, "; the node was asked no more");
+    }
+    Note(request, what, outcome.is_unanswered());
     return false;
   }
-  from.peer = node;
-  from.peer_port = port;
-  to.peer = request.subject;
-  to.peer_port = from_port;
-  return true;
-}
 
-void Discovery::OnNodeDescription(const MadRequest& request, const MadOutcome& outcome) {
-  FoundNode& node = subnet_.nodes[request.subject];
-  node.is_description_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
-  if (!CountSilence(request, outcome)) return;
-  node.description = DecodeNodeDescription(outcome.data);
-}
-
-void Discovery::OnSwitchInfo(const MadRequest& request, const MadOutcome& outcome) {
-  FoundNode& node = subnet_.nodes[request.subject];
-  node.is_table_silent = outcome.kind == MadOutcome::Kind::kUnanswered;
-  if (!CountSilence(request, outcome)) return;
-  const uint16_t top = DecodeLinearTableTop(outcome.data);
-  if (top == 0) return;
-  const uint32_t block_count = top / kLidsPerBlock + 1;
-  node.table.assign(top + 1, ForwardingTables::kNoRoute);
-  node.is_block_silent.assign(block_count, true);
-  progress_[request.subject].block_count = block_count;
-  for (uint32_t i = 0; i < kPerNode; ++i) AskNextBlock(request.subject);
-}
-
-void Discovery::OnTableBlock(const MadRequest& request, const MadOutcome& outcome) {
-  const bool answered = CountSilence(request, outcome);
-  AskNextBlock(request.subject);
-  FoundNode& node = subnet_.nodes[request.subject];
-  node.is_block_silent[request.modifier] = outcome.kind == MadOutcome::Kind::kUnanswered;
-  if (!answered) return;
-  std::vector<uint8_t>& table = node.table;
-  const size_t first = size_t{request.modifier} * kLidsPerBlock;
-  const size_t count = std::min<size_t>(kLidsPerBlock, table.size() - first);
-  std::copy_n(outcome.data.begin(), count, table.begin() + first);
-}
-
-void Discovery::OnPortInfo(const MadRequest& request, const MadOutcome& outcome) {
-  const uint32_t node = request.subject;
-  const bool answered = CountSilence(request, outcome);
-  if (IsSwitch(node)) AskNextPort(node);
-  if (!answered) return;
-  const PortInfoRecord info = DecodePortInfo(outcome.data);
-  const PortNum number(static_cast<uint8_t>(request.modifier));
-  FoundPort& port = subnet_.nodes[node].ports[number.value()];
-  port.answered = true;
-  port.link_up = info.link_up;
-  port.lid = info.lid;
-  port.subnet_manager_lid = info.subnet_manager_lid;
-  port.lmc = info.lmc;
-  port.rate = info.rate;
-  if (info.rate.speed == LaneSpeed::kQdr && MayRunFdr10(subnet_.nodes[node].info)) {
-    Ask(node, request.route, MadAttribute::kExtendedPortInfo, request.modifier);
+  // Names the far end of the request's route: itself if it said who it is, else by what is at the
+  // near end of its last cable.
+  void Note(const MadRequest& request, absl::string_view what, bool is_silent = false) {
+    if (request.route.hop_count == 0 && subnet_.nodes.empty()) {
+      local_fault_ = std::string(what);
+      return;
+    }
+    const FoundNode& subject = subnet_.nodes[request.subject];
+    const bool about_next = request.attribute == MadAttribute::kNodeInfo;
+    if (!about_next || request.route.hop_count == 0) {
+      return subnet_.Note(subject, std::string(what), is_silent);
+    }
+    subnet_.unanswered.push_back({ToString(request.route), subject.info.node_guid,
+                                  PortNum(request.route.port[request.route.hop_count]),
+                                  std::string(what), Guid(0), is_silent});
   }
-  const bool local_adapter_port = !IsSwitch(node) && request.route.hop_count == 0;
-  if (local_adapter_port) local_link_up_ = info.link_up;
-  const bool leads_on = local_adapter_port || (IsSwitch(node) && number != PortNum(0));
-  if (leads_on && info.link_up) FollowCable(node, number, request.route);
-}
 
-void Discovery::FollowCable(uint32_t node, PortNum port, const DirectedRoute& route) {
-  if (subnet_.nodes[node].ports[port.value()].peer != FoundPort::kNoPeer) return;
-  if (route.hop_count == DirectedRoute::kMaxHops) {
-    subnet_.unanswered.push_back({ToString(route), subnet_.nodes[node].info.node_guid, port,
-                                  "NodeInfo: further away than a directed route reaches", Guid(0),
-                                  /*is_silent=*/false});
-    return;
-  }
-  Ask(node, route.Then(port), MadAttribute::kNodeInfo, 0);
-}
+  // How far the questions to a node have come.
+  struct Progress {
+    uint32_t next_port = 0;
+    uint32_t next_block = 0, block_count = 0;
+    int silences = 0;  // in a row
+  };
 
-// The attribute is an extension: a node without it has plain QDR.
-void Discovery::OnExtendedPortInfo(const MadRequest& request, const MadOutcome& outcome) {
-  if (outcome.kind != MadOutcome::Kind::kAnswered || !DecodeFdr10Active(outcome.data)) return;
-  subnet_.nodes[request.subject].ports[request.modifier].rate.speed = LaneSpeed::kFdr10;
-}
+  MadEngine& engine_;
+  SubnetRecord subnet_;
+  absl::flat_hash_map<Guid, uint32_t> by_guid_;
+  std::vector<Progress> progress_;  // [node]
+  bool local_link_up_ = false;
+  std::string local_fault_;  // what the local node answered instead of itself
+};
 
-void Discovery::Ask(uint32_t node, const DirectedRoute& route, MadAttribute attribute,
-                    uint32_t modifier) {
-  engine_.Submit({route, attribute, modifier, node});
-}
+}  // namespace
 
-void Discovery::AskNextPort(uint32_t node) {
-  Progress& progress = progress_[node];
-  const FoundNode& record = subnet_.nodes[node];
-  if (progress.next_port > record.info.port_count || progress.silences >= kSilencesToGiveUp) {
-    return;
-  }
-  Ask(node, record.route, MadAttribute::kPortInfo, progress.next_port++);
-}
-
-void Discovery::AskNextBlock(uint32_t node) {
-  Progress& progress = progress_[node];
-  if (progress.next_block >= progress.block_count || progress.silences >= kSilencesToGiveUp) {
-    return;
-  }
-  Ask(node, subnet_.nodes[node].route, MadAttribute::kLinearForwardingTable, progress.next_block++);
-}
-
-// True if the subject answered. Else notes what is missing.
-bool Discovery::CountSilence(const MadRequest& request, const MadOutcome& outcome) {
-  Progress& progress = progress_[request.subject];
-  if (outcome.kind != MadOutcome::Kind::kUnanswered) progress.silences = 0;
-  if (outcome.kind == MadOutcome::Kind::kAnswered) return true;
-  std::string what(ToString(request.attribute));
-  if (request.attribute == MadAttribute::kPortInfo) {
-    absl::StrAppend(&what, " of port ", request.modifier);
-  } else if (request.attribute == MadAttribute::kLinearForwardingTable) {
-    absl::StrAppend(&what, " block ", request.modifier);
-  }
-  if (outcome.kind == MadOutcome::Kind::kRefused) {
-    absl::StrAppend(&what, ": ", Refusal(outcome));
-  } else if (++progress.silences == kSilencesToGiveUp) {
-    absl::StrAppend(&what, "; the node was asked no more");
-  }
-  Note(request, what, outcome.kind == MadOutcome::Kind::kUnanswered);
-  return false;
-}
-
-// Names the far end of the request's route: itself if it said who it is, else by what is at the
-// near end of its last cable.
-void Discovery::Note(const MadRequest& request, absl::string_view what, bool is_silent) {
-  if (request.route.hop_count == 0 && subnet_.nodes.empty()) {
-    local_fault_ = std::string(what);
-    return;
-  }
-  const FoundNode& subject = subnet_.nodes[request.subject];
-  const bool about_next = request.attribute == MadAttribute::kNodeInfo;
-  if (!about_next || request.route.hop_count == 0) {
-    return subnet_.Note(subject, std::string(what), is_silent);
-  }
-  subnet_.unanswered.push_back({ToString(request.route), subject.info.node_guid,
-                                PortNum(request.route.port[request.route.hop_count]),
-                                std::string(what), Guid(0), is_silent});
+absl::StatusOr<SubnetRecord> ReadSubnet(MadEngine& engine, const SweepOptions& options) {
+  return Discovery(engine).Read(options);
 }
 
 }  // namespace coppice

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "daemon/fabric/topology_lines.h"
 
@@ -31,16 +32,14 @@ constexpr uint8_t kGet = 0x01, kGetResp = 0x81;
 constexpr uint16_t kPermissiveLid = 0xFFFF;
 constexpr uint16_t kDirectionBit = 0x8000;
 
-uint16_t Get16(const uint8_t* at) { return static_cast<uint16_t>(at[0] << 8 | at[1]); }
-uint32_t Get32(const uint8_t* at) { return uint32_t{Get16(at)} << 16 | Get16(at + 2); }
-uint64_t Get64(const uint8_t* at) { return uint64_t{Get32(at)} << 32 | Get32(at + 4); }
-void Put16(uint8_t* at, uint16_t value) {
-  at[0] = static_cast<uint8_t>(value >> 8);
-  at[1] = static_cast<uint8_t>(value);
+// Numbers of so many octets, the most significant first.
+uint64_t Get(absl::Span<const uint8_t> from, size_t at, int bytes) {
+  uint64_t value = 0;
+  for (int i = 0; i < bytes; ++i) value = value << 8 | from[at + i];
+  return value;
 }
-void Put32(uint8_t* at, uint32_t value) {
-  Put16(at, static_cast<uint16_t>(value >> 16));
-  Put16(at + 2, static_cast<uint16_t>(value));
+void Put(Mad& mad, size_t at, int bytes, uint64_t value) {
+  for (; bytes-- > 0; value >>= 8) mad[at + bytes] = static_cast<uint8_t>(value);
 }
 
 void EncodeGet(MadAttribute attribute, uint32_t modifier, uint32_t transaction, Mad& mad) {
@@ -49,9 +48,9 @@ void EncodeGet(MadAttribute attribute, uint32_t modifier, uint32_t transaction, 
   mad[kClass] = static_cast<uint8_t>(static_cast<uint32_t>(attribute) >> 16);
   mad[kClassVersion] = kClassVersionOfBoth;
   mad[kMethod] = kGet;
-  Put32(&mad[kTransactionLow], transaction);
-  Put16(&mad[kAttribute], static_cast<uint16_t>(attribute));
-  Put32(&mad[kModifier], modifier);
+  Put(mad, kTransactionLow, 4, transaction);
+  Put(mad, kAttribute, 2, static_cast<uint16_t>(attribute));
+  Put(mad, kModifier, 4, modifier);
 }
 
 // What a code of one bit stands for; `otherwise` for one that is in no table.
@@ -68,6 +67,15 @@ constexpr std::pair<uint8_t, LaneSpeed> kSpeeds[] = {
     {1, LaneSpeed::kSdr}, {2, LaneSpeed::kDdr}, {4, LaneSpeed::kQdr}};
 constexpr std::pair<uint8_t, LaneSpeed> kExtendedSpeeds[] = {
     {1, LaneSpeed::kFdr}, {2, LaneSpeed::kEdr}, {4, LaneSpeed::kHdr}, {8, LaneSpeed::kNdr}};
+
+// Two readings' difference stays right modulo 2^64 where the product overflows.
+void DecodeData(const MadData& data, size_t at, int bytes, PortCounters& counters) {
+  constexpr uint64_t kOctetsPerUnit = 4;
+  counters.sent_bytes = Get(data, at, bytes) * kOctetsPerUnit;
+  counters.received_bytes = Get(data, at + bytes, bytes) * kOctetsPerUnit;
+  counters.sent_packets = Get(data, at + 2 * bytes, bytes);
+  counters.received_packets = Get(data, at + 3 * bytes, bytes);
+}
 
 }  // namespace
 
@@ -92,9 +100,9 @@ void EncodeSubnGet(const DirectedRoute& route, MadAttribute attribute, uint32_t 
                    uint32_t transaction, Mad& mad) {
   EncodeGet(attribute, modifier, transaction, mad);
   mad[kHopCount] = route.hop_count;
-  Put16(&mad[kSourceLid], kPermissiveLid);
-  Put16(&mad[kDestinationLid], kPermissiveLid);
-  std::copy(route.port.begin(), route.port.end(), mad.begin() + kInitialPath);
+  Put(mad, kSourceLid, 2, kPermissiveLid);
+  Put(mad, kDestinationLid, 2, kPermissiveLid);
+  absl::c_copy(route.port, mad.begin() + kInitialPath);
 }
 
 void EncodePerformanceGet(MadAttribute attribute, PortNum port, uint32_t transaction, Mad& mad) {
@@ -102,7 +110,7 @@ void EncodePerformanceGet(MadAttribute attribute, PortNum port, uint32_t transac
   mad[kPortSelect] = port.value();
 }
 
-uint32_t TransactionOf(const Mad& mad) { return Get32(&mad[kTransactionLow]); }
+uint32_t TransactionOf(const Mad& mad) { return Get(mad, kTransactionLow, 4); }
 
 bool IsPerformance(const Mad& mad) { return mad[kClass] == kPerformanceClass; }
 
@@ -114,15 +122,15 @@ std::optional<MadReply> DecodeReply(absl::Span<const uint8_t> bytes) {
   const bool is_performance = bytes[kClass] == kPerformanceClass;
   if (!is_performance && bytes[kClass] != kDirectedRouteClass) return std::nullopt;
   MadReply reply;
-  reply.status = Get16(&bytes[kStatus]);
+  reply.status = Get(bytes, kStatus, 2);
   if (!is_performance) {
     if ((reply.status & kDirectionBit) == 0) return std::nullopt;
     reply.status &= ~kDirectionBit;
   }
-  reply.transaction = Get32(&bytes[kTransactionLow]);
+  reply.transaction = Get(bytes, kTransactionLow, 4);
   reply.attribute =
-      static_cast<MadAttribute>(uint32_t{bytes[kClass]} << 16 | Get16(&bytes[kAttribute]));
-  reply.modifier = Get32(&bytes[kModifier]);
+      static_cast<MadAttribute>(uint32_t{bytes[kClass]} << 16 | Get(bytes, kAttribute, 2));
+  reply.modifier = Get(bytes, kModifier, 4);
   std::memcpy(reply.data.data(), &bytes[kData],
               is_performance ? reply.data.size() : kSubnetDataBytes);
   return reply;
@@ -135,11 +143,11 @@ absl::StatusOr<NodeInfoRecord> DecodeNodeInfo(const MadData& data) {
   }
   info.type = static_cast<NodeType>(data[2]);
   info.port_count = data[3];
-  info.node_guid = Guid(Get64(&data[12]));
-  info.port_guid = Guid(Get64(&data[20]));
-  info.device_id = Get16(&data[30]);
+  info.node_guid = Guid(Get(data, 12, 8));
+  info.port_guid = Guid(Get(data, 20, 8));
+  info.device_id = Get(data, 30, 2);
   info.local_port = PortNum(data[36]);
-  info.vendor_id = Get32(&data[36]) & 0xFFFFFF;
+  info.vendor_id = Get(data, 36, 4) & 0xFFFFFF;
   if (info.node_guid == Guid(0)) return absl::InvalidArgumentError("node GUID 0");
   if (info.port_count == 0 || info.port_count == 255) {
     return absl::InvalidArgumentError(absl::StrCat("port count ", info.port_count));
@@ -163,13 +171,13 @@ PortInfoRecord DecodePortInfo(const MadData& data) {
   constexpr uint8_t kDown = 1, kLinkUp = 5;
   constexpr uint32_t kHasExtendedSpeeds = 1u << 14;  // CapabilityMask.IsExtendedSpeedsSupported
   PortInfoRecord port;
-  port.lid = Lid(Get16(&data[16]));
-  port.subnet_manager_lid = Lid(Get16(&data[18]));
+  port.lid = Lid(Get(data, 16, 2));
+  port.subnet_manager_lid = Lid(Get(data, 18, 2));
   port.lmc = data[34] & 7;
   const uint8_t state = data[32] & 15, physical_state = data[33] >> 4;
   port.link_up = state > kDown && physical_state == kLinkUp;
   if (port.link_up) {
-    const bool extended = (Get32(&data[20]) & kHasExtendedSpeeds) != 0;
+    const bool extended = (Get(data, 20, 4) & kHasExtendedSpeeds) != 0;
     port.rate.lanes = Decoded(kLanes, data[31], uint8_t{0});
     const uint8_t speed = data[35] >> 4, faster = extended ? data[62] >> 4 : 0;
     port.rate.speed =
@@ -181,27 +189,10 @@ PortInfoRecord DecodePortInfo(const MadData& data) {
 bool DecodeFdr10Active(const MadData& data) { return (data[15] & 1) != 0; }
 
 uint16_t DecodeLinearTableTop(const MadData& data) {
-  const uint16_t capacity = Get16(&data[0]), top = Get16(&data[6]);
+  const uint16_t capacity = Get(data, 0, 2), top = Get(data, 6, 2);
   if (capacity == 0) return 0;
-  return std::min({top, static_cast<uint16_t>(capacity - 1), kTopUnicastLid});
+  return std::min({top, static_cast<uint16_t>(capacity - 1), kMaxUnicastLid});
 }
-
-namespace {
-
-constexpr uint64_t kOctetsPerUnit = 4;
-
-uint64_t Get(const MadData& data, size_t at, int bytes) {
-  uint64_t value = 0;
-  for (int i = 0; i < bytes; ++i) value = value << 8 | data[at + i];
-  return value;
-}
-
-// Two readings' difference stays right modulo 2^64 where the product overflows.
-uint64_t GetBytes(const MadData& data, size_t at, int bytes) {
-  return Get(data, at, bytes) * kOctetsPerUnit;
-}
-
-}  // namespace
 
 CounterAbilities DecodeCounterAbilities(const MadData& data) {
   constexpr uint64_t kExtendedWidth = 1 << 9, kExtendedWidthWithoutCasts = 1 << 10;
@@ -217,7 +208,7 @@ CounterAbilities DecodeCounterAbilities(const MadData& data) {
 
 bool Redirection::IsToLid() const {
   constexpr uint32_t kWellKnownKey = 0x8001'0000;
-  return lid != Lid(0) && lid.value() <= kTopUnicastLid && queue_pair == 1 &&
+  return lid != Lid(0) && lid.value() <= kMaxUnicastLid && queue_pair == 1 &&
          queue_key == kWellKnownKey;
 }
 
@@ -246,37 +237,18 @@ void DecodePortErrors(const MadData& data, const CounterAbilities& abilities,
 }
 
 void DecodePortData(const MadData& data, PortCounters& counters) {
-  counters.sent_bytes = GetBytes(data, 24, 4);
-  counters.received_bytes = GetBytes(data, 28, 4);
-  counters.sent_packets = Get(data, 32, 4);
-  counters.received_packets = Get(data, 36, 4);
+  DecodeData(data, 24, 4, counters);
 }
 
 void DecodePortCountersExtended(const MadData& data, const CounterAbilities& abilities,
                                 PortCounters& counters) {
-  counters.sent_bytes = GetBytes(data, 8, 8);
-  counters.received_bytes = GetBytes(data, 16, 8);
-  counters.sent_packets = Get(data, 24, 8);
-  counters.received_packets = Get(data, 32, 8);
+  DecodeData(data, 8, 8, counters);
   if (!abilities.extended_errors) return;
-  uint64_t* const fields[] = {&counters.symbol_errors,
-                              &counters.link_recoveries,
-                              &counters.link_downed,
-                              &counters.receive_errors,
-                              &counters.remote_physical_errors,
-                              &counters.relay_errors,
-                              &counters.send_discards,
-                              &counters.send_constraint_errors,
-                              &counters.receive_constraint_errors,
-                              &counters.integrity_errors,
-                              &counters.buffer_overruns,
-                              &counters.vl15_dropped,
-                              &counters.sent_wait_ticks};
   size_t at = 72;
-  for (uint64_t* field : fields) {
-    *field = Get(data, at, 8);
-    at += 8;
+  for (size_t i = kFirstErrorCounter; i < std::size(kPortCounterFields); ++i, at += 8) {
+    counters.*kPortCounterFields[i].count = Get(data, at, 8);  // in this order, IBA's, too
   }
+  counters.sent_wait_ticks = Get(data, at, 8);
 }
 
 }  // namespace coppice

@@ -1,5 +1,3 @@
-// Management packets, of subnet and of performance management.
-//
 // Management packets between bytes and values: the headers of subnet and performance management,
 // and the attributes of both. Nobody else knows where a field lies. Everything decoded here came
 // from another machine and may be anything: decoders read only inside the packet, never crash, and
@@ -28,7 +26,6 @@ namespace coppice {
 // 1, 14.2.2). It needs no LIDs, so a subnet can be read before any subnet manager has touched it.
 //
 //      local port --1--> switch --17--> switch --3--> node         "0,1,17,3"; hop_count = 3
-
 struct DirectedRoute {
   // InitialPath has 64 entries of which entry 0 is unused: 63 hops (IBA vol. 1, 14.2.1.2).
   static constexpr int kMaxHops = 63;
@@ -56,7 +53,6 @@ inline std::string ToString(const DirectedRoute& route) {
 
 inline constexpr size_t kMadBytes = 256;  // IBA vol. 1, 13.4.2
 inline constexpr int kLidsPerBlock = 64;  // of a linear forwarding table, IBA vol. 1, 14.2.5.10
-inline constexpr uint16_t kTopUnicastLid = 0xBFFF;  // IBA vol. 1, 4.1.3
 
 using Mad = std::array<uint8_t, kMadBytes>;
 // What an attribute may fill: all of it in performance management (IBA vol. 1, 16.1.2), the first
@@ -125,6 +121,7 @@ struct NodeInfoRecord {
   PortNum local_port;  // the port that the request came in by
   uint16_t device_id = 0;
   uint32_t vendor_id = 0;
+  bool is_switch() const { return type == NodeType::kSwitch; }
 };
 
 // INVALID_ARGUMENT: unknown node type, GUID 0, no ports (or 255, which InfiniBand reserves), or a
@@ -148,14 +145,12 @@ PortInfoRecord DecodePortInfo(const MadData& data);
 // True if ExtendedPortInfo says that the link runs at FDR10.
 bool DecodeFdr10Active(const MadData& data);
 
-// IBA vol. 1, 14.2.5.4. The highest LID in the linear forwarding table, never above kTopUnicastLid
+// IBA vol. 1, 14.2.5.4. The highest LID in the linear forwarding table, never above kMaxUnicastLid
 // nor beyond the table's capacity. 0: the table is empty.
 uint16_t DecodeLinearTableTop(const MadData& data);
 
-// Attributes of performance management between bytes and values. As above, what is decoded
-// came from another machine and may be anything: every value of every field is taken.
-//
-// What a port counts lies in two attributes, and newer nodes tell everything in the second:
+// Attributes of performance management; every value of every field is taken. What a port counts
+// lies in two attributes, and newer nodes tell everything in the second:
 //
 //                             data      errors      wait
 //    PortCounters            32 bits    4-16 bits   32 bits    all stop at their greatest value

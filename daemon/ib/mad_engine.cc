@@ -40,12 +40,14 @@ void MadEngine::Forget() {
 absl::Status MadEngine::Run(const Handler& handler) {
   last_reply_ = -absl::InfiniteDuration();
   is_abandoned_ = false;
+  handler_ = &handler;
   absl::Status status;
   while (status.ok() && !is_abandoned_ && (busy_ > 0 || !queue_.empty())) {
     status = FillWindow();
-    if (status.ok()) status = ReceiveBatch(handler);
-    if (status.ok()) status = Expire(handler);
+    if (status.ok()) status = ReceiveBatch();
+    if (status.ok()) status = Expire();
   }
+  handler_ = nullptr;
   if (!status.ok() || is_abandoned_) Forget();
   return status;
 }
@@ -97,13 +99,13 @@ absl::Status MadEngine::SendAttempt(uint32_t index) {
 }
 
 // Sleeps until something happens, then takes all that is there.
-absl::Status MadEngine::ReceiveBatch(const Handler& handler) {
+absl::Status MadEngine::ReceiveBatch() {
   absl::Duration wait = UntilNextDeadline();
   for (int taken = 0; taken < options_.window && !is_abandoned_; ++taken) {
     Mad mad;
     ASSIGN_OR_RETURN(const MadEvent event, transport_.Receive(wait, mad));
     if (event == MadEvent::kNone) break;
-    OnEvent(event, mad, handler);
+    OnEvent(event, mad);
     wait = absl::ZeroDuration();
   }
   return absl::OkStatus();
@@ -117,7 +119,7 @@ absl::Duration MadEngine::UntilNextDeadline() const {
   return std::max(next - clock_.Monotonic(), absl::ZeroDuration());
 }
 
-void MadEngine::OnEvent(MadEvent event, const Mad& mad, const Handler& handler) {
+void MadEngine::OnEvent(MadEvent event, const Mad& mad) {
   const uint32_t transaction = TransactionOf(mad);
   // Sends leave the simulator's port, which the limit is for, in order: whatever came before this
   // one has left it too. On hardware the two classes have a queue each; where one Run follows
@@ -125,7 +127,7 @@ void MadEngine::OnEvent(MadEvent event, const Mad& mad, const Handler& handler) 
   // kernel's queue does not block. A number that was never given out is a stranger's.
   if (next_transaction_ - 1 - transaction < unheard()) heard_transaction_ = transaction;
   if (event == MadEvent::kReceived) {
-    OnReply(mad, handler);
+    OnReply(mad);
     return;
   }
   const auto found = slot_of_.find(transaction);
@@ -136,7 +138,7 @@ void MadEngine::OnEvent(MadEvent event, const Mad& mad, const Handler& handler) 
   }
 }
 
-void MadEngine::OnReply(const Mad& mad, const Handler& handler) {
+void MadEngine::OnReply(const Mad& mad) {
   const std::optional<MadReply> reply = DecodeReply(mad);
   if (!reply) return;
   last_reply_ = clock_.Monotonic();
@@ -150,17 +152,17 @@ void MadEngine::OnReply(const Mad& mad, const Handler& handler) {
     return;
   }
   if (slots_[index].is_probe) {
-    OnLocalPortAlive(handler);
+    OnLocalPortAlive();
     return;
   }
   MadOutcome outcome;
   outcome.kind = reply->status == 0 ? MadOutcome::Kind::kAnswered : MadOutcome::Kind::kRefused;
   outcome.status = reply->status;
   outcome.data = reply->data;
-  Complete(index, outcome, handler);
+  Complete(index, std::move(outcome));
 }
 
-absl::Status MadEngine::Expire(const Handler& handler) {
+absl::Status MadEngine::Expire() {
   const absl::Duration now = clock_.Monotonic();
   for (uint32_t index = 0; index < slots_.size() && !is_abandoned_; ++index) {
     Slot& slot = slots_[index];
@@ -169,7 +171,7 @@ absl::Status MadEngine::Expire(const Handler& handler) {
     if (slot.attempts < AttemptsOf(slot.request.max_attempts)) {
       RETURN_IF_ERROR(SendAttempt(index));
     } else {
-      RETURN_IF_ERROR(OnExhausted(index, handler));
+      RETURN_IF_ERROR(OnExhausted(index));
     }
   }
   return absl::OkStatus();
@@ -184,13 +186,13 @@ absl::Duration MadEngine::Patience(int max_attempts) const {
   return options_.first_timeout * ((1 << attempts) - 1) + options_.grace * attempts;
 }
 
-absl::Status MadEngine::OnExhausted(uint32_t index, const Handler& handler) {
+absl::Status MadEngine::OnExhausted(uint32_t index) {
   Slot& slot = slots_[index];
   if (last_reply_ >= slot.first_sent) {
     if (slot.is_probe) {
-      OnLocalPortAlive(handler);
+      OnLocalPortAlive();
     } else {
-      Complete(index, MadOutcome(), handler);
+      Complete(index, MadOutcome());
     }
     return absl::OkStatus();
   }
@@ -207,30 +209,27 @@ absl::Status MadEngine::OnExhausted(uint32_t index, const Handler& handler) {
 }
 
 // The port lives: those that wait for this sign are silent themselves.
-void MadEngine::OnLocalPortAlive(const Handler& handler) {
+void MadEngine::OnLocalPortAlive() {
   probing_ = false;
   for (uint32_t index = 0; index < slots_.size(); ++index) {
-    if (slots_[index].is_probe) Complete(index, MadOutcome(), [](const auto&, const auto&) {});
-  }
-  for (uint32_t index = 0; index < slots_.size(); ++index) {
-    if (slots_[index].suspended) Complete(index, MadOutcome(), handler);
+    if (slots_[index].is_probe || slots_[index].suspended) Complete(index, MadOutcome());
   }
 }
 
-void MadEngine::Complete(uint32_t index, const MadOutcome& outcome, const Handler& handler) {
+void MadEngine::Complete(uint32_t index, MadOutcome outcome) {
   Slot& slot = slots_[index];
   if (slot.attempts == 1) {
     slot_of_.erase(slot.last_transaction);
   } else {
     absl::erase_if(slot_of_, [&](const auto& entry) { return entry.second == index; });
   }
-  MadOutcome told = outcome;
-  told.waited = clock_.Monotonic() - slot.first_sent;
+  outcome.waited = clock_.Monotonic() - slot.first_sent;
   const MadRequest request = std::move(slot.request);
+  const bool is_told = handler_ != nullptr && !slot.is_probe;
   slot.busy = slot.suspended = slot.is_probe = false;
   free_.push_back(index);
   --busy_;
-  handler(request, told);
+  if (is_told) (*handler_)(request, outcome);
 }
 
 void MadEngine::Drain(absl::Duration limit) {
@@ -241,7 +240,7 @@ void MadEngine::Drain(absl::Duration limit) {
     if (left <= absl::ZeroDuration()) return;
     const absl::StatusOr<MadEvent> event = transport_.Receive(left, mad);
     if (!event.ok()) return;
-    if (*event != MadEvent::kNone) OnEvent(*event, mad, [](const auto&, const auto&) {});
+    if (*event != MadEvent::kNone) OnEvent(*event, mad);
   }
 }
 

@@ -9,16 +9,11 @@
 // Invariants: every submitted request reaches the handler exactly once unless Run fails or is
 // abandoned; every send has a transaction number of its own, so that a late answer to an earlier
 // attempt still counts and a second answer does not; at most `max_unheard` sends run ahead of the
-// last one known to have left the port's queue, because a port that stops reading would otherwise
-// block the sender for ever.
+// last one known to have left the port's queue.
 //
-// A lost node and a lost port look alike. When a request runs out of attempts and nothing at all
-// was heard since its first one, the engine asks the local port itself (zero hops, no cable): if
-// that is silent too, Run fails; otherwise the node is the one that is silent.
-//
-// Subnet management by directed route and performance management by LID share window, numbers and
-// timers; a node's ear is the same for both. Knows the header of a packet but not what its
-// attributes mean.
+// README.md says how a lost node is told from a lost port. Subnet management by directed route and
+// performance management by LID share window, numbers and timers; a node's ear is the same for
+// both. Knows the header of a packet but not what its attributes mean.
 #ifndef COPPICE_DAEMON_IB_MAD_ENGINE_H_
 #define COPPICE_DAEMON_IB_MAD_ENGINE_H_
 
@@ -38,7 +33,6 @@ namespace coppice {
 
 // Carries management datagrams, unreliably and in any order: libibumad's port (umad_subnet_port.cc)
 // or a scripted subnet (tests/unit/ib). Knows a datagram's class but not what it means.
-
 enum class MadEvent : uint8_t {
   kNone,      // nothing arrived
   kReceived,  // a datagram from the subnet, of any kind
@@ -79,6 +73,8 @@ struct MadOutcome {
   uint16_t status = 0;    // of kRefused (IBA vol. 1, 13.4.7)
   MadData data{};         // of kAnswered
   absl::Duration waited;  // since the request was first sent
+  bool is_answered() const { return kind == Kind::kAnswered; }
+  bool is_unanswered() const { return kind == Kind::kUnanswered; }
 };
 
 struct MadEngineOptions {
@@ -144,14 +140,14 @@ class MadEngine {
   absl::Status FillWindow();
   absl::Status Start(MadRequest request, bool is_probe);
   absl::Status SendAttempt(uint32_t slot);
-  absl::Status ReceiveBatch(const Handler& handler);
-  void OnEvent(MadEvent event, const Mad& mad, const Handler& handler);
-  void OnReply(const Mad& mad, const Handler& handler);
-  absl::Status Expire(const Handler& handler);
+  absl::Status ReceiveBatch();
+  void OnEvent(MadEvent event, const Mad& mad);
+  void OnReply(const Mad& mad);
+  absl::Status Expire();
   int AttemptsOf(int max_attempts) const;
-  absl::Status OnExhausted(uint32_t slot, const Handler& handler);
-  void OnLocalPortAlive(const Handler& handler);
-  void Complete(uint32_t slot, const MadOutcome& outcome, const Handler& handler);
+  absl::Status OnExhausted(uint32_t slot);
+  void OnLocalPortAlive();
+  void Complete(uint32_t slot, MadOutcome outcome);
   absl::Duration UntilNextDeadline() const;
   void Forget();
 
@@ -165,6 +161,7 @@ class MadEngine {
   int busy_ = 0;
   bool probing_ = false;
   bool is_abandoned_ = false;
+  const Handler* handler_ = nullptr;  // of the present Run
   absl::flat_hash_map<uint32_t, uint32_t>
       slot_of_;  // transaction -> slot, all attempts of busy ones
   uint32_t next_transaction_ = 1;

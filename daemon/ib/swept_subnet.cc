@@ -4,6 +4,7 @@
 #include <optional>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -17,52 +18,33 @@ namespace {
 // How many ports claim each LID, with the 2^LMC LIDs of each. Whose a LID is that two claim is up
 // to the tables of the switches on the way; whatever answers there may be either.
 std::vector<uint8_t> CountClaims(const SubnetRecord& subnet) {
-  std::vector<uint8_t> claims(kTopUnicastLid + 1);
+  std::vector<uint8_t> claims(kMaxUnicastLid + 1);
   for (const FoundNode& node : subnet.nodes) {
     for (const FoundPort& port : node.ports) {
-      if (port.lid == Lid(0) || port.lid.value() > kTopUnicastLid) continue;
+      if (port.lid == Lid(0) || port.lid.value() > kMaxUnicastLid) continue;
       const uint32_t last = port.lid.value() + (1u << port.lmc) - 1;
-      for (uint32_t lid = port.lid.value(); lid <= std::min<uint32_t>(last, kTopUnicastLid);
+      for (uint32_t lid = port.lid.value(); lid <= std::min<uint32_t>(last, kMaxUnicastLid);
            ++lid) {
         if (claims[lid] < 2) ++claims[lid];
       }
-      if (node.info.type == NodeType::kSwitch) break;  // port 0 stands for all
+      if (node.info.is_switch()) break;  // port 0 stands for all
     }
   }
   return claims;
 }
 
-SweptSwitch Remember(const SubnetRecord& subnet, const FoundNode& node) {
-  SweptSwitch known;
-  known.guid = node.info.node_guid;
-  known.description = node.description;
-  known.route = node.route;
-  known.lid = node.ports[0].lid;
-  known.lmc = node.ports[0].lmc;
-  known.subnet_manager_lid = node.ports[0].subnet_manager_lid;
-  known.was_silent = true;
-  known.ports.reserve(node.ports.size());
-  for (const FoundPort& port : node.ports) {
-    const bool is_cabled = port.peer != FoundPort::kNoPeer;
-    known.ports.push_back({port.answered, port.link_up, is_cabled, port.rate});
-    if (is_cabled) known.ports.back().peer_port = port.peer_port;
-    if (port.answered) known.was_silent = false;
-    if (!is_cabled || known.neighbour != Guid(0)) continue;
-    known.neighbour = subnet.nodes[port.peer].info.node_guid;
-    known.neighbour_port = port.peer_port;
+SweptSwitch Remember(const SubnetRecord& subnet, const FoundNode& node,
+                     const std::vector<uint8_t>& claims) {
+  SweptSwitch known{node};
+  known.was_silent = std::ranges::none_of(node.ports, &FoundPort::answered);
+  const Lid lid = node.ports[0].lid;
+  if (lid.value() <= kMaxUnicastLid && claims[lid.value()] == 1) known.counters_lid = lid;
+  const auto cabled = std::ranges::find_if(node.ports, &FoundPort::is_cabled);
+  if (cabled != node.ports.end()) {
+    known.neighbour = subnet.nodes[cabled->peer].info.node_guid;
+    known.neighbour_port = cabled->peer_port;
   }
   return known;
-}
-
-// Of each node, which of the switches it is.
-std::vector<uint32_t> NumberSwitches(const SubnetRecord& subnet) {
-  std::vector<uint32_t> numbers;
-  uint32_t next = 0;
-  for (const FoundNode& node : subnet.nodes) {
-    const bool is_switch = node.info.type == NodeType::kSwitch;
-    numbers.push_back(is_switch ? next++ : SweptPort::kNowhere);
-  }
-  return numbers;
 }
 
 // Notes at the port that the route leaves its last switch by where it leads. False: it passes none.
@@ -77,60 +59,9 @@ bool LeadTo(uint32_t index, const DirectedRoute& route,
   return true;
 }
 
-}  // namespace
-
-std::string SweptSwitch::Name() const {
-  return absl::StrCat("switch ", description.empty() ? ToString(guid) : description);
-}
-
-UnansweredNode SweptSwitch::Unanswered(std::string what) const {
-  return {ToString(route), neighbour, neighbour_port, std::move(what)};
-}
-
-SweptSubnet RememberSwitches(const SubnetRecord& subnet) {
-  SweptSubnet swept;
-  const FoundNode& local = subnet.nodes.front();
-  swept.local_is_switch = local.info.type == NodeType::kSwitch;
-  swept.local_port = local.info.local_port;
-  const FoundPort& local_port = local.ports[local.info.local_port.value()];
-  swept.local_lid = local_port.lid;
-  swept.local_lmc = local_port.lmc;
-  swept.local_subnet_manager_lid = local_port.subnet_manager_lid;
-  const std::vector<uint8_t> claims = CountClaims(subnet);
-  const std::vector<uint32_t> numbers = NumberSwitches(subnet);
-  absl::flat_hash_map<std::string, uint32_t> by_route;
-  for (const FoundNode& node : subnet.nodes) {
-    const bool is_switch = node.info.type == NodeType::kSwitch;
-    const uint32_t index =
-        is_switch ? static_cast<uint32_t>(swept.switches.size()) : SweptSwitch::kNone;
-    if (is_switch) {
-      SweptSwitch known = Remember(subnet, node);
-      for (size_t port = 1; port < node.ports.size(); ++port) {
-        const uint32_t peer = node.ports[port].peer;
-        if (peer != FoundPort::kNoPeer) known.ports[port].peer = numbers[peer];
-      }
-      if (known.lid.value() <= kTopUnicastLid && claims[known.lid.value()] == 1) {
-        known.counters_lid = known.lid;
-      }
-      known.is_first = !LeadTo(index, node.route, by_route, swept);
-      by_route.emplace(ToString(node.route), index);
-      swept.switches.push_back(std::move(known));
-    }
-    for (size_t number = 1; number < node.ports.size(); ++number) {
-      const FoundPort& end = node.ports[number];
-      if (!end.is_end_silent || end.peer != FoundPort::kNoPeer) continue;
-      const PortNum port(static_cast<uint8_t>(number));
-      swept.silent_ends.push_back({index, port, node.route.Then(port)});
-    }
-  }
-  return swept;
-}
-
-namespace {
-
 std::string LastDescription(const Fabric& fabric, const FoundNode& node) {
   const Guid guid = node.info.node_guid;
-  if (node.info.type == NodeType::kSwitch) {
+  if (node.info.is_switch()) {
     const std::optional<SwitchIndex> s = fabric.FindSwitch(guid);
     return s ? fabric.switch_info(*s).description : std::string();
   }
@@ -141,33 +72,16 @@ std::string LastDescription(const Fabric& fabric, const FoundNode& node) {
   return "";
 }
 
-void FillTable(absl::Span<const uint8_t> last, bool was_asked, FoundNode& node) {
-  if (node.is_table_silent || !was_asked) {
-    node.table.assign(last.begin(), last.end());
+void FillTable(absl::Span<const uint8_t> last, bool was_asked, FoundTable& table) {
+  if (table.is_silent || !was_asked) {
+    table.ports.assign(last.begin(), last.end());
     return;
   }
-  if (node.table.size() != last.size()) return;
-  for (size_t block = 0; block < node.is_block_silent.size(); ++block) {
-    if (!node.is_block_silent[block]) continue;
-    const size_t first = block * kLidsPerBlock;
-    const size_t count = std::min<size_t>(kLidsPerBlock, last.size() - first);
-    std::copy_n(last.begin() + first, count, node.table.begin() + first);
+  if (table.ports.size() != last.size()) return;
+  for (size_t lid = 0; lid < last.size(); ++lid) {
+    if (table.is_block_silent[lid / kLidsPerBlock]) table.ports[lid] = last[lid];
   }
 }
-
-}  // namespace
-
-void FillFromLast(const Fabric& fabric, const ForwardingTables* tables, bool were_tables_asked,
-                  SubnetRecord& subnet) {
-  for (FoundNode& node : subnet.nodes) {
-    if (node.is_description_silent) node.description = LastDescription(fabric, node);
-    if (tables == nullptr || node.info.type != NodeType::kSwitch) continue;
-    const std::optional<SwitchIndex> s = fabric.FindSwitch(node.info.node_guid);
-    if (s) FillTable(tables->row(*s), were_tables_asked, node);
-  }
-}
-
-namespace {
 
 class Assembler {
  public:
@@ -180,41 +94,34 @@ class Assembler {
     SweepResult result;
     ASSIGN_OR_RETURN(result.fabric, builder_.Build());
     result.has_subnet_manager = !lid_owner_.empty();
-    if (result.has_subnet_manager) result.subnet_manager_lid = LocalPort().subnet_manager_lid;
+    if (result.has_subnet_manager)
+      result.subnet_manager_lid = subnet_.nodes.front().local_port().subnet_manager_lid;
     const bool has_tables = options.read_forwarding_tables || options.keep_forwarding_tables;
     if (has_tables && result.has_subnet_manager) {
       result.tables = TakeTables(*result.fabric);
     }
     result.unanswered = std::move(subnet_.unanswered);
-    std::sort(result.unanswered.begin(), result.unanswered.end(), [](const auto& x, const auto& y) {
+    absl::c_sort(result.unanswered, [](const auto& x, const auto& y) {
       return std::tie(x.path, x.what) < std::tie(y.path, y.what);
     });
     return result;
   }
 
  private:
-  static bool IsSwitch(const FoundNode& node) { return node.info.type == NodeType::kSwitch; }
-
   // Sweeping again would not help.
   void Note(const FoundNode& node, std::string what) {
     subnet_.Note(node, std::move(what), /*is_silent=*/false);
   }
 
-  // The port that the sweep was read through; of a switch, port 0.
-  const FoundPort& LocalPort() const {
-    const FoundNode& local = subnet_.nodes.front();
-    return local.ports[local.info.local_port.value()];
-  }
-
   // Clears LIDs that cannot be and uncables adapter ports whose GUID is another's.
   void CheckAddresses(FoundNode& node) {
-    if (IsSwitch(node)) {
+    if (node.info.is_switch()) {
       CheckLid(node, node.ports[0].lid);
       return;
     }
     for (size_t number = 1; number < node.ports.size(); ++number) {
       FoundPort& port = node.ports[number];
-      if (port.peer == FoundPort::kNoPeer) {
+      if (!port.is_cabled()) {
         port.lid = Lid(0);
         continue;
       }
@@ -231,7 +138,7 @@ class Assembler {
 
   void CheckLid(const FoundNode& node, Lid& lid) {
     if (lid == Lid(0)) return;
-    if (lid.value() > kTopUnicastLid) {
+    if (lid.value() > kMaxUnicastLid) {
       Note(node, absl::StrCat("PortInfo: LID ", lid.value(), " is not a unicast LID"));
       lid = Lid(0);
       return;
@@ -244,33 +151,20 @@ class Assembler {
   }
 
   absl::Status AddNode(const FoundNode& node) {
-    if (IsSwitch(node)) {
-      SwitchInfo info;
-      info.guid = node.info.node_guid;
-      info.lid = node.ports[0].lid;
-      info.port_count = node.info.port_count;
-      info.device_id = node.info.device_id;
-      info.vendor_id = node.info.vendor_id;
-      info.description = node.description;
-      return builder_.AddSwitch(std::move(info));
-    }
-    AdapterInfo info;
-    info.guid = node.info.node_guid;
-    info.kind =
-        node.info.type == NodeType::kRouter ? AdapterKind::kRouter : AdapterKind::kChannelAdapter;
-    info.port_count = node.info.port_count;
-    info.device_id = node.info.device_id;
-    info.vendor_id = node.info.vendor_id;
-    info.description = node.description;
-    return builder_.AddAdapter(std::move(info));
+    const NodeInfoRecord& info = node.info;
+    std::optional<AdapterKind> adapter;
+    if (info.type == NodeType::kRouter) adapter = AdapterKind::kRouter;
+    if (info.type == NodeType::kChannelAdapter) adapter = AdapterKind::kChannelAdapter;
+    return builder_.AddNode({info.node_guid, adapter, info.port_count, node.ports[0].lid,
+                             info.device_id, info.vendor_id, node.description});
   }
 
   absl::Status AddPorts(const FoundNode& node) {
     for (size_t number = 1; number < node.ports.size(); ++number) {
       const FoundPort& port = node.ports[number];
-      if (port.peer == FoundPort::kNoPeer) continue;
+      if (!port.is_cabled()) continue;
       const PortNum here(static_cast<uint8_t>(number));
-      if (!IsSwitch(node)) {
+      if (!node.info.is_switch()) {
         RETURN_IF_ERROR(
             builder_.SetAdapterPort(node.info.node_guid, here, port.port_guid, port.lid, port.lmc));
       }
@@ -285,10 +179,11 @@ class Assembler {
   std::shared_ptr<const ForwardingTables> TakeTables(const Fabric& fabric) {
     auto tables = std::make_shared<ForwardingTables>(fabric.switch_count());
     bool any = false;
-    for (FoundNode& node : subnet_.nodes) {
-      if (node.table.empty()) continue;
+    for (size_t n = 0; n < subnet_.nodes.size(); ++n) {
+      std::vector<uint8_t>& row = subnet_.tables[n].ports;
+      if (row.empty()) continue;
       any = true;
-      tables->SetRow(*fabric.FindSwitch(node.info.node_guid), std::move(node.table));
+      tables->SetRow(*fabric.FindSwitch(subnet_.nodes[n].info.node_guid), std::move(row));
     }
     return any ? tables : nullptr;
   }
@@ -300,6 +195,63 @@ class Assembler {
 };
 
 }  // namespace
+
+void SubnetRecord::Note(const FoundNode& node, std::string what, bool is_silent) {
+  UnansweredNode entry{ToString(node.route), Guid(0),  PortNum(0), std::move(what),
+                       node.info.node_guid,  is_silent};
+  for (const FoundPort& port : node.ports) {
+    if (!port.is_cabled()) continue;
+    const NodeInfoRecord& peer = nodes[port.peer].info;
+    if (!peer.is_switch() && entry.neighbour != Guid(0)) continue;
+    entry.neighbour = peer.node_guid;
+    entry.neighbour_port = port.peer_port;
+    if (peer.is_switch()) break;
+  }
+  unanswered.push_back(std::move(entry));
+}
+
+std::string SweptSwitch::Name() const {
+  return absl::StrCat("switch ", description.empty() ? ToString(guid()) : description);
+}
+
+UnansweredNode SweptSwitch::Unanswered(absl::string_view what) const {
+  return {ToString(route), neighbour, neighbour_port, absl::StrCat(Name(), ": ", what)};
+}
+
+SweptSubnet RememberSwitches(const SubnetRecord& subnet) {
+  SweptSubnet swept;
+  swept.local = subnet.nodes.front();
+  const std::vector<uint8_t> claims = CountClaims(subnet);
+  absl::flat_hash_map<std::string, uint32_t> by_route;
+  for (const FoundNode& node : subnet.nodes) {
+    uint32_t index = SweptSwitch::kNone;
+    if (node.info.is_switch()) {
+      index = static_cast<uint32_t>(swept.switches.size());
+      swept.switches.push_back(Remember(subnet, node, claims));
+      swept.switches.back().is_first = !LeadTo(index, node.route, by_route, swept);
+      by_route.emplace(ToString(node.route), index);
+    }
+    swept.switch_of.push_back(index);
+    for (size_t number = 1; number < node.ports.size(); ++number) {
+      const FoundPort& end = node.ports[number];
+      if (!end.is_end_silent || end.is_cabled()) continue;
+      const PortNum port(static_cast<uint8_t>(number));
+      swept.silent_ends.push_back({index, port, node.route.Then(port)});
+    }
+  }
+  return swept;
+}
+
+void FillFromLast(const Fabric& fabric, const ForwardingTables* tables, bool were_tables_asked,
+                  SubnetRecord& subnet) {
+  for (size_t n = 0; n < subnet.nodes.size(); ++n) {
+    FoundNode& node = subnet.nodes[n];
+    if (node.is_description_silent) node.description = LastDescription(fabric, node);
+    if (tables == nullptr || !node.info.is_switch()) continue;
+    const std::optional<SwitchIndex> s = fabric.FindSwitch(node.info.node_guid);
+    if (s) FillTable(tables->row(*s), were_tables_asked, subnet.tables[n]);
+  }
+}
 
 absl::StatusOr<SweepResult> AssembleFabric(SubnetRecord subnet, const SweepOptions& options) {
   absl::StatusOr<SweepResult> result = Assembler(std::move(subnet)).Assemble(options);

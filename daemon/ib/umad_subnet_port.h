@@ -1,5 +1,3 @@
-// The port of this machine that the subnet is seen through: which one, and what is asked over it.
-//
 // The live subnet as a SubnetPort: management packets through libibumad, as root on hardware or
 // under ibsim's preload on a simulated subnet, with no difference between them here.
 #ifndef COPPICE_DAEMON_IB_UMAD_SUBNET_PORT_H_
@@ -13,14 +11,12 @@
 #include "absl/strings/string_view.h"
 #include "daemon/base/clock.h"
 #include "daemon/fabric/subnet_port.h"
-#include "daemon/ib/counter_reader.h"
 #include "daemon/ib/mad_engine.h"
 #include "daemon/ib/swept_subnet.h"
 
 namespace coppice {
 
 // Which port of this machine to speak through: `umad` or `umad:CA:PORT`.
-
 struct PortSelection {
   std::string adapter;  // empty: the first usable port
   int port = 0;
@@ -70,11 +66,12 @@ class UmadSubnetPort final : public SubnetPort {
   UmadSubnetPort(PortSelection wanted, MadEngineOptions options, const Clock& clock);
   absl::Status EnsureOpen();
   absl::Status EnsureSwept();
+  absl::StatusOr<SweepResult> SweepAll(const SweepOptions& options, SweptSubnet& swept);
   absl::Status Open();
   void Close();
   void CloseUnlessStillBest();
-  template <typename Result>
-  void Account(const MadCounts& before, absl::Duration start, Result& result) const;
+  template <class Call>
+  auto Ask(const Call& call) -> decltype(call());
 
   const PortSelection wanted_;
   const MadEngineOptions options_;

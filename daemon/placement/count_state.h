@@ -12,12 +12,14 @@
 #define COPPICE_DAEMON_PLACEMENT_COUNT_STATE_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "daemon/placement/placement_constraints.h"
 #include "daemon/placement/placement_index.h"
 #include "daemon/placement/placement_request.h"
+#include "daemon/placement/placement_search.h"
 
 namespace coppice {
 
@@ -141,11 +143,8 @@ class CountState {
   LeafSums sums_;
 };
 
-// Makes counts of hosts cheaper by moving hosts from leaf switch to leaf switch, and mends those
-// that break least numbers of leaf switches or pods; with a pattern, by the least cut.
-
-// Until no move makes `state`, which meets the constraints, cheaper, or `patience` moves have been
-// priced, which is counted down. Deterministic.
+// Moves hosts from leaf switch to leaf switch until no move makes `state`, which meets the
+// constraints, cheaper, or `patience` moves have been priced, which is counted down. Deterministic.
 void ImproveCounts(const LeafField& field, CountState& state, uint64_t& patience);
 
 // Spreads hosts over further leaf switches and pods until there are as many as asked for, at the
@@ -153,16 +152,50 @@ void ImproveCounts(const LeafField& field, CountState& state, uint64_t& patience
 // hosts_per_leaf, whose counts must be right.
 bool MendCounts(const LeafField& field, CountState& state);
 
-// GraphHunter's first stage: the most tightly connected set of free hosts, by the least cut that
-// takes it out of the graph of free hosts.
-
 // What links between the chosen hosts and the other open hosts of the field weigh together: for
 // each such pair 1 / hops^2.
 double CutOf(const LeafField& field, const CountState& state);
 
-// Exchanges hosts, from counts that meet the constraints, until no exchange makes the cut less or
-// `patience` exchanges have been priced, which is counted down. Deterministic.
+// GraphHunter's first stage: exchanges hosts, from counts that meet the constraints, until no
+// exchange makes the cut less or `patience` exchanges have been priced, which is counted down.
+// Deterministic.
 void ImproveCut(const LeafField& field, CountState& state, uint64_t& patience);
+
+// Where the search for counts begins (placement_starts.cc): regions of the fabric in which an
+// answer may lie, and counts within them.
+
+// Positions in OpenHosts::leaves, ascending; all within one scope, with room for all hosts.
+using Region = std::vector<uint32_t>;
+
+// Pods that are large enough, and the fullest unions of pods: the ones that promise the fewest leaf
+// switches first, the smallest of them first. At most `most` of each kind. O(leaf switches log).
+std::vector<Region> PodRegions(const PlacementQuestion& question, const OpenScope& scope,
+                               uint32_t most);
+
+// What is nearest to a leaf switch: rings of leaf switches around it, pod by pod, those with most
+// room first, until there is room for all hosts and half as many again.
+struct Ball {
+  Region region;
+  LeafCounts counts;   // nearest first until all hosts are placed; may break least numbers
+  double promise = 0;  // roughly its cost, for choosing among balls
+};
+
+// Around up to `most` leaf switches, spread evenly, or around the first to be included; the most
+// promising `kept` of them, best first. O(most * leaf switches).
+std::vector<Ball> Balls(const PlacementQuestion& question, const OpenScope& scope, uint32_t most,
+                        uint32_t kept);
+
+struct LeafFill {
+  LeafCounts counts;
+  double cost = 0;  // of leaf switches, fragmentation, penalties and distance, pods left out
+};
+
+// The counts of `hosts` on leaf switches of the field with the least cost if hosts of different
+// leaf switches are `hops` apart, whatever the field's distances are; counts of leaf switches,
+// pods and hosts_per_leaf are not heeded. nullopt: too little room, or more than kMaxFillHosts.
+// O(hosts * kinds of leaf switches * (log + most hosts of one)).
+inline constexpr uint32_t kMaxFillHosts = 4096;
+std::optional<LeafFill> FillLeaves(const LeafField& field, uint32_t hosts, double hops);
 
 }  // namespace coppice
 

@@ -18,6 +18,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "daemon/placement/count_state.h"
 #include "daemon/placement/host_set.h"
 #include "daemon/placement/placement_request.h"
@@ -65,12 +66,10 @@ class Brancher {
       Suffix& suffix = suffixes_[i];
       suffix = suffixes_[i + 1];
       suffix.required += leaf.required;
-      const auto most =
-          std::upper_bound(suffix.most.begin(), suffix.most.end(), leaf.most, std::greater<>());
+      const auto most = absl::c_upper_bound(suffix.most, leaf.most, std::greater<>());
       suffix.most.insert(most, leaf.most);
       if (leaf.held == 0 || leaf.most < leaf.free) continue;
-      suffix.fillable.insert(
-          std::upper_bound(suffix.fillable.begin(), suffix.fillable.end(), leaf.free), leaf.free);
+      suffix.fillable.insert(absl::c_upper_bound(suffix.fillable, leaf.free), leaf.free);
     }
     alike_.resize(field_.size(), false);
     for (uint32_t i = 1; i < field_.size(); ++i) alike_[i] = Alike(i - 1, i);
@@ -161,9 +160,8 @@ class Brancher {
     if (state_.leaves() < c_.min_leaf_switches || state_.pods() < c_.min_pods) return;
     const LeafCounts counts = state_.Counts();
     if (c_.hosts_per_leaf > 0) {
-      const auto lesser = std::count_if(counts.begin(), counts.end(), [&](const auto& at) {
-        return at.second < c_.hosts_per_leaf;
-      });
+      const auto lesser =
+          absl::c_count_if(counts, [&](const auto& at) { return at.second < c_.hosts_per_leaf; });
       if (lesser > 1) return;
     }
     fixed_ = state_.cost() + host_cost_.OfLeaves(state_.used());
@@ -225,14 +223,14 @@ bool SearchExactly(const PlacementQuestion& question, absl::Span<const OpenScope
     const uint32_t leaves = scope.end - scope.begin;
     if (leaves > kMaxLeaves) return false;
     if (question.hosts_matter() &&
-        !LinkTally::IsAffordable(question, question.open.hosts.size(), leaves)) {
+        !HostCost::IsAffordable(question, question.open.hosts.size(), leaves)) {
       return false;
     }
   }
   for (const OpenScope& scope : scopes) {
     std::vector<uint32_t> positions;
     for (uint32_t i = scope.begin; i < scope.end; ++i) positions.push_back(i);
-    std::stable_sort(positions.begin(), positions.end(), [&](uint32_t a, uint32_t b) {
+    absl::c_stable_sort(positions, [&](uint32_t a, uint32_t b) {
       const auto key = [&](uint32_t i) {
         const OpenLeaf& leaf = question.open.leaves[i];
         return std::tuple(question.index.pod_of(leaf.leaf), question.index.class_of(leaf.leaf),

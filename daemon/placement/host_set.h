@@ -10,24 +10,25 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "daemon/placement/count_state.h"
-#include "daemon/placement/placement_question.h"
 
 namespace coppice {
 
-// Shared links and load of a set of hosts that changes host by host: the routes of JobChannels to
-// every open host from every leaf switch, walked once and counted up and down.
-
-// Not thread-safe.
-class LinkTally {
+// What a set of hosts costs beyond its counts by leaf switch (CountState): every term that depends
+// on which leaf switches are used together, or which of their hosts. Both searches over hosts ask
+// here what one more costs. Shared links and load are those of the routes of JobChannels to every
+// open host from every leaf switch, walked once and counted up and down. Not thread-safe.
+class HostCost {
  public:
   // True if routes are few enough to be kept, and of any such set all are looked at.
   static bool IsAffordable(const PlacementQuestion& question, size_t open_hosts, size_t leaves);
 
-  // Leaf switches are those at `positions` of question.open.leaves, from 0.
-  LinkTally(const PlacementQuestion& question, absl::Span<const uint32_t> positions);
+  // IsAffordable for the field, if hosts matter.
+  HostCost(const PlacementQuestion& question, const LeafField& field);
 
-  // Host `host` (position in OpenHosts::hosts), on leaf switch `leaf`, is reached from all of
-  // `sources` but its own; or is so no longer.
+  // False: it depends on leaf switches alone, and Add and Remove need not be called.
+  bool hosts_matter() const { return hosts_matter_; }
+  // Host `host` (position in OpenHosts::hosts), on leaf switch `leaf` of the field, is reached from
+  // all of `sources` but its own; or is so no longer.
   void Add(uint32_t host, uint32_t leaf, absl::Span<const uint32_t> sources) {
     Count(host, leaf, sources, 1);
   }
@@ -35,8 +36,12 @@ class LinkTally {
     Count(host, leaf, sources, -1);
   }
 
-  uint32_t shared_links() const { return shared_links_; }
-  double mean_load() const { return used_ == 0 ? 0 : load_ / used_; }
+  // Of the leaf switches used, whichever hosts they give. O(SwitchesWithoutEntries).
+  double OfLeaves(absl::Span<const uint32_t> used) const;
+  // Of the hosts that have been added, beyond that.
+  double OfHosts() const;
+  // No set that holds these hosts has less OfHosts().
+  double LeastOfHosts() const { return field_.objective.shared_links * shared_links_; }
 
  private:
   struct KeptChannel {
@@ -51,7 +56,8 @@ class LinkTally {
   void Use(KeptChannel& channel, int32_t by);
 
   const PlacementQuestion& question_;
-  std::vector<uint32_t> positions_;
+  const LeafField& field_;
+  const bool hosts_matter_;
   std::vector<std::optional<std::vector<uint32_t>>> routes_;  // [host][leaf] kept channels
   absl::flat_hash_map<uint32_t, uint32_t> channel_numbers_, link_numbers_;
   std::vector<KeptChannel> channels_;
@@ -60,41 +66,10 @@ class LinkTally {
   double load_ = 0;
 };
 
-// What a set of hosts costs beyond its counts by leaf switch (CountState): every term that depends
-// on which leaf switches are used together, or which of their hosts. Both searches over hosts ask
-// here what one more costs. Not thread-safe.
-class HostCost {
- public:
-  // LinkTally::IsAffordable for the field, if hosts matter.
-  HostCost(const PlacementQuestion& question, const LeafField& field);
-
-  // False: it depends on leaf switches alone, and Add and Remove need not be called.
-  bool hosts_matter() const { return tally_.has_value(); }
-  // As those of LinkTally; leaf switches are indices in the field.
-  void Add(uint32_t host, uint32_t leaf, absl::Span<const uint32_t> sources) {
-    tally_->Add(host, leaf, sources);
-  }
-  void Remove(uint32_t host, uint32_t leaf, absl::Span<const uint32_t> sources) {
-    tally_->Remove(host, leaf, sources);
-  }
-
-  // Of the leaf switches used, whichever hosts they give. O(SwitchesWithoutEntries).
-  double OfLeaves(absl::Span<const uint32_t> used) const;
-  // Of the hosts that have been added, beyond that.
-  double OfHosts() const;
-  // No set that holds these hosts has less OfHosts().
-  double LeastOfHosts() const;
-
- private:
-  const PlacementQuestion& question_;
-  const LeafField& field_;
-  std::optional<LinkTally> tally_;
-};
-
 // Hosts are positions in OpenHosts::hosts; those of the field's leaf switches. Not thread-safe.
 class HostSet {
  public:
-  // `field` has no penalties; LinkTally::IsAffordable for it, if hosts matter.
+  // `field` has no penalties; HostCost::IsAffordable for it, if hosts matter.
   HostSet(const PlacementQuestion& question, const LeafField& field);
 
   void Assign(const std::vector<uint32_t>& hosts);

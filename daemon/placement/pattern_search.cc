@@ -10,8 +10,6 @@
 // Bytes on channels only grow as ranks are added, so that a branch ends where one is too full. By
 // even shares of all shortest paths, hosts of one leaf switch with equal ports are alike as long as
 // they are empty: the first of them stands for all.
-#include "daemon/placement/pattern_search.h"
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -19,12 +17,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/link_traffic.h"
 #include "daemon/mapping/search/links/congestion_bound.h"
 #include "daemon/mapping/search/links/traffic_routes.h"
-#include "daemon/placement/placement_check.h"
 #include "daemon/placement/placement_request.h"
+#include "daemon/placement/placement_search.h"
 
 namespace coppice {
 namespace {
@@ -199,17 +198,11 @@ class HostSets {
     double sets = 0;
     for (const OpenScope& scope : scopes_) {
       const uint32_t size = starts_[scope.end] - starts_[scope.begin];
-      double choose = size < n_ ? 0 : 1;
-      for (uint32_t i = 0; i < n_ && choose <= static_cast<double>(most); ++i) {
+      if (size < n_) continue;
+      const uint32_t fewer = std::min(n_, size - n_);  // sets of those left out are as many
+      double choose = 1;
+      for (uint32_t i = 0; i < fewer && choose <= static_cast<double>(most); ++i) {
         choose = choose * (size - i) / (i + 1);
-      }
-      // Rows of Pascal's triangle rise up to their middle: what is over `most` on the way may fall
-      // again, for sets of nearly all hosts, of which there are as many as of those left out.
-      if (2 * n_ > size && size >= n_) {
-        choose = 1;
-        for (uint32_t i = 0; i < size - n_ && choose <= static_cast<double>(most); ++i) {
-          choose = choose * (size - i) / (i + 1);
-        }
       }
       sets += std::round(choose);
     }
@@ -223,8 +216,7 @@ class HostSets {
       members_.clear();
       if (!Choose(starts_[scope.begin], starts_[scope.end], control)) return std::nullopt;
     }
-    std::stable_sort(sets_.begin(), sets_.end(),
-                     [](const Set& a, const Set& b) { return a.cost < b.cost; });
+    absl::c_stable_sort(sets_, [](const Set& a, const Set& b) { return a.cost < b.cost; });
     return std::move(sets_);
   }
 
@@ -289,7 +281,7 @@ absl::StatusOr<bool> SearchPatternExactly(const PlacementQuestion& question,
     if (seats) {
       best = {sets.HostsOf(set.members), set.cost, {}, congestion, set.cost + weight * congestion};
       for (const uint32_t seat : *seats) {
-        const auto at = std::lower_bound(set.members.begin(), set.members.end(), seat);
+        const auto at = absl::c_lower_bound(set.members, seat);
         best.mapping.emplace_back(static_cast<uint32_t>(at - set.members.begin()));
       }
     }
@@ -302,10 +294,7 @@ absl::StatusOr<MappingProblem> PatternProblem(const PlacementQuestion& question,
                                               absl::Span<const HostIndex> hosts) {
   const Fabric& fabric = *question.snapshot.fabric;
   std::vector<EndpointIndex> endpoints;
-  for (const HostIndex h : hosts) {
-    const auto all = fabric.endpoints_of_host(h);
-    endpoints.push_back(*std::min_element(all.begin(), all.end()));
-  }
+  for (const HostIndex h : hosts) endpoints.push_back(fabric.endpoints_of_host(h).front());
   MappingProblem problem;
   problem.pattern = question.request.pattern;
   ASSIGN_OR_RETURN(problem.places,

@@ -1,5 +1,3 @@
-#include "daemon/placement/placement_check.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -10,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/placement/placement_index.h"
+#include "daemon/placement/placement_metrics.h"
 
 namespace coppice {
 namespace {
@@ -71,9 +70,7 @@ class PlacementVerifier {
   }
 
   uint32_t GroupOf(HostIndex h, size_t level) const {
-    const auto endpoints = fabric_.endpoints_of_host(h);
-    const EndpointIndex first = *std::min_element(endpoints.begin(), endpoints.end());
-    return levels_[level].group[first.value()];
+    return levels_[level].group[fabric_.endpoints_of_host(h).front().value()];
   }
 
   absl::Status CheckGroups() {

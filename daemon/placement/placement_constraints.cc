@@ -10,6 +10,7 @@
 #include <numeric>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
@@ -59,8 +60,10 @@ struct Bound {
   uint64_t value;
 };
 
-absl::Status Contradict(absl::string_view a, absl::string_view b, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(a, " and ", b, " contradict each other: ", why));
+template <class... Why>
+absl::Status Contradict(absl::string_view a, absl::string_view b, const Why&... why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(a, " and ", b, " contradict each other: ", why...));
 }
 
 // Numbers alone, whatever the fabric.
@@ -68,45 +71,44 @@ absl::Status CheckNumbers(const PlacementConstraints& c) {
   const uint64_t n = c.host_count, k = c.hosts_per_leaf, most = c.max_hosts_per_leaf;
   if (n == 0) return absl::InvalidArgumentError("a placement of no hosts: ask for at least one");
   if (c.include.size() > n) {
-    return Contradict("host count", "include",
-                      absl::StrCat(c.include.size(), " hosts to include, but ", n, " wanted"));
+    return Contradict("host count", "include", c.include.size(), " hosts to include, but ", n,
+                      " wanted");
   }
   if (!c.candidates.empty() && c.candidates.size() < n) {
-    return Contradict("host count", "candidates",
-                      absl::StrCat(c.candidates.size(), " candidates, but ", n, " wanted"));
+    return Contradict("host count", "candidates", c.candidates.size(), " candidates, but ", n,
+                      " wanted");
   }
   const Bound least[] = {{"min leaf switches", c.min_leaf_switches}, {"min pods", c.min_pods}};
   for (const Bound& bound : least) {
     if (bound.value > n) {
-      return Contradict("host count", bound.name,
-                        absl::StrCat(n, " hosts are on at most ", n, ", not on ", bound.value));
+      return Contradict("host count", bound.name, n, " hosts are on at most ", n, ", not on ",
+                        bound.value);
     }
     if (c.max_leaf_switches > 0 && bound.value > c.max_leaf_switches) {
-      return Contradict("max leaf switches", bound.name,
-                        absl::StrCat(c.max_leaf_switches, " is below ", bound.value));
+      return Contradict("max leaf switches", bound.name, c.max_leaf_switches, " is below ",
+                        bound.value);
     }
   }
   if (c.same_pod && c.min_pods > 1) {
-    return Contradict("same pod", "min pods", absl::StrCat("one pod is not ", c.min_pods));
+    return Contradict("same pod", "min pods", "one pod is not ", c.min_pods);
   }
   if (k > 0 && most > 0 && k > most && n > most) {
-    return Contradict("hosts per leaf", "max hosts per leaf",
-                      absl::StrCat(std::min(k, n), " on a leaf switch is above ", most));
+    return Contradict("hosts per leaf", "max hosts per leaf", std::min(k, n),
+                      " on a leaf switch is above ", most);
   }
   const Bound per_leaf[] = {{"hosts per leaf", k}, {"max hosts per leaf", most}};
   for (const Bound& bound : per_leaf) {
     if (bound.value > 0 && c.max_leaf_switches > 0 && bound.value * c.max_leaf_switches < n) {
-      return Contradict(bound.name, "max leaf switches",
-                        absl::StrCat(bound.value, " times ", c.max_leaf_switches, " is below ", n));
+      return Contradict(bound.name, "max leaf switches", bound.value, " times ",
+                        c.max_leaf_switches, " is below ", n);
     }
   }
   if (k > 0) {
     const uint64_t used = (n + k - 1) / k;
     for (const Bound& bound : least) {
       if (bound.value > used) {
-        return Contradict("hosts per leaf", bound.name,
-                          absl::StrCat(n, " hosts, ", k, " on each, are on ", used,
-                                       " leaf switches, fewer than ", bound.value));
+        return Contradict("hosts per leaf", bound.name, n, " hosts, ", k, " on each, are on ", used,
+                          " leaf switches, fewer than ", bound.value);
       }
     }
   }
@@ -130,26 +132,25 @@ absl::Status CheckIncludes(const PlacementIndex& index, const PlacementConstrain
     leaves += on_leaf[leaf]++ == 0 ? 1 : 0;
     const std::string both =
         absl::StrCat(fabric.host_name(c.include.front()), " and ", fabric.host_name(h));
-    if (index.components().group[leaf] != index.components().group[first]) {
+    if (index.component_of(leaf) != index.component_of(first)) {
       return absl::InvalidArgumentError(
           absl::StrCat("hosts ", both, " to include are not connected: leave one out"));
     }
     if (c.same_pod && index.pod_of(leaf) != index.pod_of(first)) {
-      return Contradict("include", "same pod", absl::StrCat(both, " are in two pods"));
+      return Contradict("include", "same pod", both, " are in two pods");
     }
     const Bound most[] = {{"max hosts per leaf", c.max_hosts_per_leaf},
                           {"hosts per leaf", c.hosts_per_leaf}};
     for (const Bound& bound : most) {
       if (bound.value > 0 && on_leaf[leaf] > bound.value) {
-        return Contradict("include", bound.name,
-                          absl::StrCat("more than ", bound.value, " hosts to include are on ",
-                                       index.Describe(leaf)));
+        return Contradict("include", bound.name, "more than ", bound.value,
+                          " hosts to include are on ", index.Describe(leaf));
       }
     }
   }
   if (c.max_leaf_switches > 0 && leaves > c.max_leaf_switches) {
-    return Contradict("include", "max leaf switches",
-                      absl::StrCat("the hosts to include are on ", leaves, " leaf switches"));
+    return Contradict("include", "max leaf switches", "the hosts to include are on ", leaves,
+                      " leaf switches");
   }
   return absl::OkStatus();
 }
@@ -218,7 +219,6 @@ OpenHosts Gather(const PlacementIndex& index, const PlacementConstraints& c,
     leaf.open = static_cast<uint32_t>(open.hosts.size()) - leaf.begin;
     open.free += leaf.free;
     open.required += leaf.required;
-    open.broken_leaves += leaf.free > 0 && leaf.held > 0 ? 1 : 0;
     leaf.most = std::min(leaf.open, limit);
     if (leaf.open > 0) open.leaves.push_back(leaf);
   }
@@ -241,9 +241,7 @@ absl::Status KeepExclusive(const PlacementIndex& index, OpenHosts& open) {
           " hosts, but exclusive switches are asked for: give up one of the two"));
     }
   }
-  open.leaves.erase(std::remove_if(open.leaves.begin(), open.leaves.end(),
-                                   [](const OpenLeaf& leaf) { return leaf.held > 0; }),
-                    open.leaves.end());
+  std::erase_if(open.leaves, [](const OpenLeaf& leaf) { return leaf.held > 0; });
   return absl::OkStatus();
 }
 
@@ -276,103 +274,23 @@ absl::Status BlameConstraint(const PlacementIndex& index, const OpenHosts& open,
   std::string blamed =
       open.required > 0 ? "the hosts to include and those connected to them" : "connected hosts";
   const auto fails = [&] { return !Fits(index, *hosts, c); };
-  const auto enable = [&](const char* name, auto change) {
-    if (fails()) return;
-    change();
+  const auto enable = [&](const char* name, auto constraint) {
+    if (!(all.*constraint) || fails()) return;
+    c.*constraint = all.*constraint;
+    if (c.max_hosts_per_leaf > 0 || c.hosts_per_leaf > 0) hosts = &open;
     blamed = name;
   };
-  if (all.same_pod) enable("same pod", [&] { c.same_pod = true; });
-  if (all.max_hosts_per_leaf > 0) {
-    enable("max hosts per leaf",
-           [&] { hosts = &open, c.max_hosts_per_leaf = all.max_hosts_per_leaf; });
-  }
-  if (all.hosts_per_leaf > 0) {
-    enable("hosts per leaf", [&] { hosts = &open, c.hosts_per_leaf = all.hosts_per_leaf; });
-  }
-  if (all.max_leaf_switches > 0) {
-    enable("max leaf switches", [&] { c.max_leaf_switches = all.max_leaf_switches; });
-  }
-  if (all.min_leaf_switches > 0) {
-    enable("min leaf switches", [&] { c.min_leaf_switches = all.min_leaf_switches; });
-  }
-  if (all.min_pods > 0) enable("min pods", [&] { c.min_pods = all.min_pods; });
+  using C = PlacementConstraints;
+  enable("same pod", &C::same_pod);
+  enable("max hosts per leaf", &C::max_hosts_per_leaf);
+  enable("hosts per leaf", &C::hosts_per_leaf);
+  enable("max leaf switches", &C::max_leaf_switches);
+  enable("min leaf switches", &C::min_leaf_switches);
+  enable("min pods", &C::min_pods);
   return absl::ResourceExhaustedError(
       absl::StrCat(blamed, " leave", blamed.back() == 's' ? "" : "s", " at most ",
                    MostThatFit(index, *hosts, c), " of ", OpenCount(open), " hosts, but ",
                    all.host_count, " are wanted: ask for fewer, or give up this constraint"));
-}
-
-}  // namespace
-
-absl::Status CheckConstraints(const PlacementIndex& index, const PlacementConstraints& c) {
-  RETURN_IF_ERROR(CheckNumbers(c));
-  if (c.host_count > index.hosts_by_leaf().size()) {
-    return absl::InvalidArgumentError(absl::StrCat(c.host_count, " hosts wanted of a fabric with ",
-                                                   index.hosts_by_leaf().size(),
-                                                   ": ask for no more than it has"));
-  }
-  RETURN_IF_ERROR(CheckLists(index, c));
-  return CheckIncludes(index, c);
-}
-
-absl::Status CheckAgainstEmptyFabric(const PlacementIndex& index, const PlacementConstraints& c) {
-  Occupancy nobody;
-  nobody.holder.assign(index.host_count(), Occupancy::kFree);
-  const absl::StatusOr<OpenHosts> open = FindOpenHosts(index, nobody, c);
-  if (open.status().code() != absl::StatusCode::kResourceExhausted) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("what is asked for contradicts the fabric, even with all of its hosts free: ",
-                   open.status().message()));
-}
-
-absl::StatusOr<OpenHosts> FindOpenHosts(const PlacementIndex& index, const Occupancy& occupancy,
-                                        const PlacementConstraints& c) {
-  std::vector<HostState> state = StatesOf(index, occupancy, c);
-  RETURN_IF_ERROR(MarkIncluded(index, c, state));
-  OpenHosts open = Gather(index, c, state);
-  const uint32_t n = c.host_count;
-  const auto too_few = [n](const std::string& what, uint32_t left) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(what, " leave ", left, " hosts, but ", n, " are wanted"));
-  };
-  if (open.free < n) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("only ", open.free, " of ", index.hosts_by_leaf().size(),
-                     " hosts are free, but ", n, " are wanted: ask for fewer, or wait"));
-  }
-  if (const uint32_t left = OpenCount(open); left < n) {
-    const char* const names = c.avoid.empty()        ? "candidates"
-                              : c.candidates.empty() ? "the hosts to avoid"
-                                                     : "candidates and hosts to avoid";
-    return too_few(absl::StrCat("of ", open.free, " free hosts, ", names), left);
-  }
-  if (c.exclusive_switches) {
-    RETURN_IF_ERROR(KeepExclusive(index, open));
-    if (const uint32_t left = OpenCount(open); left < n) {
-      return too_few(absl::StrCat("of ", open.free, " free hosts, exclusive switches"), left);
-    }
-  }
-  if (!Fits(index, open, c)) return BlameConstraint(index, open, c);
-  return open;
-}
-
-std::vector<OpenScope> FindScopes(const PlacementIndex& index, const OpenHosts& open,
-                                  const PlacementConstraints& c) {
-  const PlacementIndex::Level& level = c.same_pod ? index.pods() : index.components();
-  std::vector<OpenScope> scopes;
-  uint32_t begin = 0;
-  while (begin < open.leaves.size()) {
-    const uint32_t group = level.group[open.leaves[begin].leaf];
-    uint64_t most = 0;
-    uint32_t required = 0, end = begin;
-    for (; end < open.leaves.size() && level.group[open.leaves[end].leaf] == group; ++end) {
-      most += open.leaves[end].most;
-      required += open.leaves[end].required;
-    }
-    if (most >= c.host_count && required == open.required) scopes.push_back({begin, end});
-    begin = end;
-  }
-  return scopes;
 }
 
 // Counts of hosts by leaf switch that meet every constraint, or the proof that there are none.
@@ -385,9 +303,6 @@ std::vector<OpenScope> FindScopes(const PlacementIndex& index, const OpenHosts& 
 // here, which has at least as much room and covers as many pods. So if this finds none, there is
 // none. With hosts_per_leaf, room is whole leaf switches, and one that has room for the last,
 // lesser share only may be taken once.
-
-namespace {
-
 class CountsBuilder {
  public:
   CountsBuilder(const PlacementIndex& index, const OpenHosts& open, const OpenScope& scope,
@@ -402,8 +317,7 @@ class CountsBuilder {
     for (uint32_t i = scope.begin; i < scope.end; ++i) {
       if (open_.leaves[i].most >= last_) order_.push_back(i);
     }
-    std::stable_sort(order_.begin(), order_.end(),
-                     [&](uint32_t a, uint32_t b) { return Room(a) > Room(b); });
+    absl::c_stable_sort(order_, [&](uint32_t a, uint32_t b) { return Room(a) > Room(b); });
     most_leaves_ = c_.max_leaf_switches > 0 ? c_.max_leaf_switches : UINT32_MAX;
     if (c_.hosts_per_leaf > 0) {
       const uint32_t used = (c_.host_count + c_.hosts_per_leaf - 1) / c_.hosts_per_leaf;
@@ -476,7 +390,7 @@ class CountsBuilder {
         left -= more;
       }
     }
-    std::sort(counts.begin(), counts.end());
+    absl::c_sort(counts);
     return counts;
   }
 
@@ -509,6 +423,79 @@ class CountsBuilder {
 };
 
 }  // namespace
+
+absl::Status CheckConstraints(const PlacementIndex& index, const PlacementConstraints& c) {
+  RETURN_IF_ERROR(CheckNumbers(c));
+  if (c.host_count > index.hosts_by_leaf().size()) {
+    return absl::InvalidArgumentError(absl::StrCat(c.host_count, " hosts wanted of a fabric with ",
+                                                   index.hosts_by_leaf().size(),
+                                                   ": ask for no more than it has"));
+  }
+  RETURN_IF_ERROR(CheckLists(index, c));
+  return CheckIncludes(index, c);
+}
+
+absl::Status CheckAgainstEmptyFabric(const PlacementIndex& index, const PlacementConstraints& c) {
+  Occupancy nobody;
+  nobody.holder.assign(index.host_count(), Occupancy::kFree);
+  const absl::StatusOr<OpenHosts> open = FindOpenHosts(index, nobody, c);
+  if (open.status().code() != absl::StatusCode::kResourceExhausted) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("what is asked for contradicts the fabric, even with all of its hosts free: ",
+                   open.status().message()));
+}
+
+absl::StatusOr<OpenHosts> FindOpenHosts(const PlacementIndex& index, const Occupancy& occupancy,
+                                        const PlacementConstraints& c) {
+  std::vector<HostState> state = StatesOf(index, occupancy, c);
+  RETURN_IF_ERROR(MarkIncluded(index, c, state));
+  OpenHosts open = Gather(index, c, state);
+  const uint32_t n = c.host_count;
+  const auto too_few = [n](const std::string& what, uint32_t left) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(what, " leave ", left, " hosts, but ", n, " are wanted"));
+  };
+  if (open.free < n) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("only ", open.free, " of ", index.hosts_by_leaf().size(),
+                     " hosts are free, but ", n, " are wanted: ask for fewer, or wait"));
+  }
+  if (const uint32_t left = OpenCount(open); left < n) {
+    const char* const names = c.avoid.empty()        ? "candidates"
+                              : c.candidates.empty() ? "the hosts to avoid"
+                                                     : "candidates and hosts to avoid";
+    return too_few(absl::StrCat("of ", open.free, " free hosts, ", names), left);
+  }
+  if (c.exclusive_switches) {
+    RETURN_IF_ERROR(KeepExclusive(index, open));
+    if (const uint32_t left = OpenCount(open); left < n) {
+      return too_few(absl::StrCat("of ", open.free, " free hosts, exclusive switches"), left);
+    }
+  }
+  if (!Fits(index, open, c)) return BlameConstraint(index, open, c);
+  return open;
+}
+
+std::vector<OpenScope> FindScopes(const PlacementIndex& index, const OpenHosts& open,
+                                  const PlacementConstraints& c) {
+  const auto group_of = [&](const OpenLeaf& leaf) {
+    return c.same_pod ? index.pod_of(leaf.leaf) : index.component_of(leaf.leaf);
+  };
+  std::vector<OpenScope> scopes;
+  uint32_t begin = 0;
+  while (begin < open.leaves.size()) {
+    const uint32_t group = group_of(open.leaves[begin]);
+    uint64_t most = 0;
+    uint32_t required = 0, end = begin;
+    for (; end < open.leaves.size() && group_of(open.leaves[end]) == group; ++end) {
+      most += open.leaves[end].most;
+      required += open.leaves[end].required;
+    }
+    if (most >= c.host_count && required == open.required) scopes.push_back({begin, end});
+    begin = end;
+  }
+  return scopes;
+}
 
 std::optional<LeafCounts> AnyCounts(const PlacementIndex& index, const OpenHosts& open,
                                     const OpenScope& scope,

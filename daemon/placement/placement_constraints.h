@@ -34,9 +34,8 @@ struct OpenLeaf {
 struct OpenHosts {
   std::vector<OpenLeaf> leaves;  // by number; open > 0
   std::vector<HostIndex> hosts;
-  uint32_t free = 0;           // of the whole fabric
-  uint32_t required = 0;       // hosts to be included
-  uint32_t broken_leaves = 0;  // leaf switches with free and held hosts
+  uint32_t free = 0;      // of the whole fabric
+  uint32_t required = 0;  // hosts to be included
 
   absl::Span<const HostIndex> hosts_of(const OpenLeaf& leaf) const {
     return absl::MakeConstSpan(hosts).subspan(leaf.begin, leaf.open);

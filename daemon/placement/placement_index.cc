@@ -5,20 +5,22 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
 namespace coppice {
 namespace {
 
-// [host] its first endpoint; hosts without one have none.
-std::vector<std::optional<EndpointIndex>> FirstEndpoints(const Fabric& fabric) {
-  std::vector<std::optional<EndpointIndex>> first(fabric.host_count());
-  for (uint32_t h = 0; h < fabric.host_count(); ++h) {
-    const auto endpoints = fabric.endpoints_of_host(HostIndex(h));
-    if (!endpoints.empty()) first[h] = *std::min_element(endpoints.begin(), endpoints.end());
+// Numbers of the groups of `level` that these endpoints, group by group, are in.
+std::vector<uint32_t> RunsOf(const Hierarchy::Level& level,
+                             const std::vector<EndpointIndex>& endpoints) {
+  std::vector<uint32_t> runs(endpoints.size(), 0);
+  for (size_t i = 1; i < runs.size(); ++i) {
+    const bool is_new = level.group[endpoints[i].value()] != level.group[endpoints[i - 1].value()];
+    runs[i] = runs[i - 1] + (is_new ? 1 : 0);
   }
-  return first;
+  return runs;
 }
 
 }  // namespace
@@ -39,24 +41,25 @@ std::shared_ptr<const PlacementIndex> PlacementIndex::Make(const Snapshot& snaps
 }
 
 void PlacementIndex::NumberLeaves(const Hierarchy& hierarchy) {
-  const std::vector<std::optional<EndpointIndex>> first = FirstEndpoints(*fabric_);
   const Hierarchy::Level& leaf_level = hierarchy.levels[1];
-  std::vector<EndpointIndex> first_of_leaf(leaf_level.group_count);
+  const uint32_t host_count = fabric_->host_count();
+  std::vector<uint32_t> group(host_count, kNone);  // [host] of leaf_level
+  std::vector<EndpointIndex> first(leaf_level.group_count);
   std::vector<uint32_t> size(leaf_level.group_count, 0);
-  for (const auto& e : first) {
-    if (e && size[leaf_level.group[e->value()]]++ == 0) {
-      first_of_leaf[leaf_level.group[e->value()]] = *e;
-    }
+  for (uint32_t h = 0; h < host_count; ++h) {
+    const auto endpoints = fabric_->endpoints_of_host(HostIndex(h));
+    if (endpoints.empty()) continue;
+    group[h] = leaf_level.group[endpoints.front().value()];
+    if (size[group[h]]++ == 0) first[group[h]] = endpoints.front();
   }
   std::vector<uint32_t> order;  // leaf switches with hosts, by group from the widest level down
   for (uint32_t l = 0; l < size.size(); ++l) {
     if (size[l] > 0) order.push_back(l);
   }
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+  absl::c_sort(order, [&](uint32_t a, uint32_t b) {
     for (size_t i = hierarchy.levels.size(); i-- > 1;) {
-      const std::vector<uint32_t>& group = hierarchy.levels[i].group;
-      const uint32_t at_a = group[first_of_leaf[a].value()];
-      const uint32_t at_b = group[first_of_leaf[b].value()];
+      const std::vector<uint32_t>& groups = hierarchy.levels[i].group;
+      const uint32_t at_a = groups[first[a].value()], at_b = groups[first[b].value()];
       if (at_a != at_b) return at_a < at_b;
     }
     return false;
@@ -66,37 +69,21 @@ void PlacementIndex::NumberLeaves(const Hierarchy& hierarchy) {
   host_begin_.assign(1, 0);
   for (const uint32_t l : order) {
     number[l] = static_cast<uint32_t>(firsts.size());
-    firsts.push_back(first_of_leaf[l]);
+    firsts.push_back(first[l]);
     switch_of_.push_back(fabric_->attached_switch(firsts.back()));
     host_begin_.push_back(host_begin_.back() + size[l]);
     largest_leaf_ = std::max(largest_leaf_, size[l]);
   }
-  leaf_of_.assign(first.size(), kNone);
+  leaf_of_.assign(host_count, kNone);
   hosts_.resize(host_begin_.back());
   std::vector<uint32_t> next(host_begin_.begin(), host_begin_.end() - 1);
-  for (uint32_t h = 0; h < first.size(); ++h) {
-    if (!first[h]) continue;
-    leaf_of_[h] = number[leaf_level.group[first[h]->value()]];
+  for (uint32_t h = 0; h < host_count; ++h) {
+    if (group[h] == kNone) continue;
+    leaf_of_[h] = number[group[h]];
     hosts_[next[leaf_of_[h]]++] = HostIndex(h);
   }
-  FindLevels(hierarchy, firsts);
-}
-
-void PlacementIndex::FindLevels(const Hierarchy& hierarchy,
-                                const std::vector<EndpointIndex>& first) {
-  for (size_t i = PodLevel(hierarchy); i < hierarchy.levels.size(); ++i) {
-    Level level;
-    level.name = hierarchy.levels[i].name;
-    uint32_t previous = kNone;
-    for (uint32_t l = 0; l < first.size(); ++l) {
-      const uint32_t group = hierarchy.levels[i].group[first[l].value()];
-      if (group != previous) level.begin.push_back(l);
-      previous = group;
-      level.group.push_back(static_cast<uint32_t>(level.begin.size() - 1));
-    }
-    level.begin.push_back(static_cast<uint32_t>(first.size()));
-    levels_.push_back(std::move(level));
-  }
+  pod_of_ = RunsOf(hierarchy.levels[PodLevel(hierarchy)], firsts);
+  component_of_ = RunsOf(hierarchy.levels.back(), firsts);
 }
 
 void PlacementIndex::MeasureDistances() {

@@ -1,5 +1,5 @@
 // What a fabric tells once for all placements on it: its hosts by leaf switch, leaf switches by pod
-// and by every wider group, and how far hosts of two leaf switches are from each other.
+// and component, and how far hosts of two leaf switches are from each other.
 //
 //     pod        0             1            leaf switches are numbered so that those of a pod, and
 //     leaf     0   1         2   3          hosts so that those of a leaf switch, are consecutive
@@ -32,15 +32,6 @@ class PlacementIndex final {
   static constexpr uint32_t kNone = 0xffffffff;
   static constexpr uint32_t kUnreachable = 255;
 
-  // Groups of leaf switches: a level of the hierarchy above the leaf switch. Groups are runs of
-  // leaf switches: those from begin[g] to begin[g + 1], in each level.
-  struct Level {
-    std::string name;             // "pod", "group 2", "component"
-    std::vector<uint32_t> begin;  // [group + 1]
-    std::vector<uint32_t> group;  // [leaf]
-    uint32_t count() const { return static_cast<uint32_t>(begin.size() - 1); }
-  };
-
   // Total. O(endpoints + leaf switches * levels + squared classes of leaf switches), the latter up
   // to kMaxClasses of them; beyond, distances are those that the snapshot's routes keep.
   static std::shared_ptr<const PlacementIndex> Make(const Snapshot& snapshot);
@@ -59,12 +50,10 @@ class PlacementIndex final {
   // None where hosts are cabled back to back.
   std::optional<SwitchIndex> switch_of(uint32_t leaf) const { return switch_of_[leaf]; }
 
-  // From the narrowest, the pods, to the components. At least one.
-  absl::Span<const Level> levels() const { return levels_; }
-  const Level& pods() const { return levels_.front(); }
-  uint32_t pod_of(uint32_t leaf) const { return levels_.front().group[leaf]; }
-  uint32_t pod_count() const { return levels_.front().count(); }
-  const Level& components() const { return levels_.back(); }
+  // Pods and components are runs of leaf switches, numbered from 0 in their order.
+  uint32_t pod_of(uint32_t leaf) const { return pod_of_[leaf]; }
+  uint32_t pod_count() const { return pod_of_.empty() ? 0 : pod_of_.back() + 1; }
+  uint32_t component_of(uint32_t leaf) const { return component_of_[leaf]; }
 
   // Links on a shortest path between two hosts of a leaf switch.
   uint32_t hops_within(uint32_t leaf) const { return switch_of_[leaf] ? 2 : 1; }
@@ -78,7 +67,6 @@ class PlacementIndex final {
   uint32_t least_hops() const { return least_hops_; }
   // Leaf switches of one class are equally far from all others. Numbered by their first leaf.
   uint32_t class_of(uint32_t leaf) const { return class_of_[leaf]; }
-  uint32_t class_count() const { return class_count_; }
   // Most hosts on any leaf switch.
   uint32_t largest_leaf() const { return largest_leaf_; }
 
@@ -91,7 +79,6 @@ class PlacementIndex final {
   static constexpr uint32_t kMaxClasses = 2048;
   PlacementIndex() = default;
   void NumberLeaves(const Hierarchy& hierarchy);
-  void FindLevels(const Hierarchy& hierarchy, const std::vector<EndpointIndex>& first);
   void MeasureDistances();
   uint32_t FarHops(uint32_t a, uint32_t b) const;
 
@@ -101,8 +88,8 @@ class PlacementIndex final {
   std::vector<HostIndex> hosts_;                       // by leaf
   std::vector<uint32_t> host_begin_;                   // [leaf + 1] into hosts_
   std::vector<std::optional<SwitchIndex>> switch_of_;  // [leaf]
-  std::vector<Level> levels_;
-  std::vector<uint32_t> class_of_;  // [leaf]
+  std::vector<uint32_t> pod_of_, component_of_;        // [leaf]
+  std::vector<uint32_t> class_of_;                     // [leaf]
   uint32_t class_count_ = 0;
   std::vector<uint8_t> matrix_;  // [class][class], or empty: too many
   uint32_t least_hops_ = 3;

@@ -1,19 +1,20 @@
 #include "daemon/placement/placement_metrics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "daemon/placement/placement_index.h"
 #include "daemon/placement/placement_request.h"
 
 namespace coppice {
+namespace {
 
 // The routes to one destination form a tree, because forwarding knows nothing but the destination:
 // a walk ends where an earlier one to the same host has been.
-
-namespace {
-
 class ChannelCollector {
  public:
   explicit ChannelCollector(const Snapshot& snapshot)
@@ -40,7 +41,7 @@ class ChannelCollector {
   }
 
   std::vector<ChannelIndex> Take() {
-    std::sort(channels_.begin(), channels_.end());
+    absl::c_sort(channels_);
     return std::move(channels_);
   }
 
@@ -53,11 +54,6 @@ class ChannelCollector {
   uint32_t destination_ = 0;
 };
 
-EndpointIndex FirstEndpoint(const Fabric& fabric, HostIndex h) {
-  const auto endpoints = fabric.endpoints_of_host(h);
-  return *std::min_element(endpoints.begin(), endpoints.end());
-}
-
 // The job's hosts sorted by leaf switch, those without one left out: (leaf, host).
 std::vector<std::pair<uint32_t, HostIndex>> ByLeaf(const PlacementIndex& index,
                                                    absl::Span<const HostIndex> hosts) {
@@ -68,46 +64,9 @@ std::vector<std::pair<uint32_t, HostIndex>> ByLeaf(const PlacementIndex& index,
       sorted.emplace_back(index.leaf_of(h), h);
     }
   }
-  std::sort(sorted.begin(), sorted.end());
+  absl::c_sort(sorted);
   return sorted;
 }
-
-}  // namespace
-
-std::vector<ChannelIndex> JobChannels(const Snapshot& snapshot, const PlacementIndex& index,
-                                      absl::Span<const HostIndex> hosts) {
-  const std::vector<std::pair<uint32_t, HostIndex>> sorted = ByLeaf(index, hosts);
-  std::vector<SwitchIndex> switches;  // of the leaf switches used
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    if (i == 0 || sorted[i].first != sorted[i - 1].first) {
-      switches.push_back(*index.switch_of(sorted[i].first));
-    }
-  }
-  if (switches.size() < 2) return {};
-  ChannelCollector collector(snapshot);
-  const auto leaf_count = static_cast<uint32_t>(switches.size());
-  uint32_t leaf = 0, position = 0;
-  for (size_t i = 0; i < sorted.size(); ++i, ++position) {
-    if (i > 0 && sorted[i].first != sorted[i - 1].first) {
-      ++leaf;
-      position = 0;
-    }
-    const VertexIndex to =
-        snapshot.fabric->Vertex(FirstEndpoint(*snapshot.fabric, sorted[i].second));
-    collector.BeginDestination();
-    ForEachSource(leaf, position, leaf_count, static_cast<uint32_t>(sorted.size()),
-                  [&](uint32_t other) { collector.Walk(switches[other], to); });
-  }
-  return collector.Take();
-}
-
-void AddHolder(const Snapshot& snapshot, const PlacementIndex& index,
-               absl::Span<const HostIndex> hosts, std::vector<uint32_t>& users) {
-  if (users.empty()) users.assign(snapshot.fabric->channel_count(), 0);
-  for (const ChannelIndex c : JobChannels(snapshot, index, hosts)) ++users[c.value()];
-}
-
-namespace {
 
 // (leaf switch, hosts on it), by number.
 using Shares = std::vector<std::pair<uint32_t, uint32_t>>;
@@ -115,7 +74,7 @@ using Shares = std::vector<std::pair<uint32_t, uint32_t>>;
 Shares SharesOf(const PlacementIndex& index, absl::Span<const HostIndex> hosts) {
   std::vector<uint32_t> leaves;
   for (const HostIndex h : hosts) leaves.push_back(index.leaf_of(h));
-  std::sort(leaves.begin(), leaves.end());
+  absl::c_sort(leaves);
   Shares shares;
   for (const uint32_t leaf : leaves) {
     if (shares.empty() || shares.back().first != leaf) shares.emplace_back(leaf, 0);
@@ -218,6 +177,64 @@ uint32_t MostEntriesOfRoots(const Snapshot& snapshot, const PlacementIndex& inde
 }
 
 }  // namespace
+
+PlacementObjective DefaultObjective() {
+  PlacementObjective objective;
+  for (const PlacementTerm& term : kPlacementTerms) objective.*term.weight = term.preset;
+  return objective;
+}
+
+absl::Status CheckObjective(const PlacementObjective& objective) {
+  for (const PlacementTerm& term : kPlacementTerms) {
+    const double weight = objective.*term.weight;
+    if (!std::isfinite(weight) || weight < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the weight ", weight, " of ", term.name, " is not a number from 0 up"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+double Cost(const PlacementObjective& objective, const PlacementMeasures& measures) {
+  double cost = 0;
+  for (const PlacementTerm& term : kPlacementTerms) {
+    cost += objective.*term.weight * term.measure.Of(measures);
+  }
+  return cost;
+}
+
+std::vector<ChannelIndex> JobChannels(const Snapshot& snapshot, const PlacementIndex& index,
+                                      absl::Span<const HostIndex> hosts) {
+  const std::vector<std::pair<uint32_t, HostIndex>> sorted = ByLeaf(index, hosts);
+  std::vector<SwitchIndex> switches;  // of the leaf switches used
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (i == 0 || sorted[i].first != sorted[i - 1].first) {
+      switches.push_back(*index.switch_of(sorted[i].first));
+    }
+  }
+  if (switches.size() < 2) return {};
+  ChannelCollector collector(snapshot);
+  const auto leaf_count = static_cast<uint32_t>(switches.size());
+  uint32_t leaf = 0, position = 0;
+  for (size_t i = 0; i < sorted.size(); ++i, ++position) {
+    if (i > 0 && sorted[i].first != sorted[i - 1].first) {
+      ++leaf;
+      position = 0;
+    }
+    const Fabric& fabric = *snapshot.fabric;
+    const VertexIndex to = fabric.Vertex(fabric.endpoints_of_host(sorted[i].second).front());
+    collector.BeginDestination();
+    ForEachSource(leaf, position, leaf_count, static_cast<uint32_t>(sorted.size()),
+                  [&](uint32_t other) { collector.Walk(switches[other], to); });
+  }
+  return collector.Take();
+}
+
+void AddHolder(const Snapshot& snapshot, const PlacementIndex& index,
+               absl::Span<const HostIndex> hosts, std::vector<uint32_t>& users) {
+  if (users.empty()) users.assign(snapshot.fabric->channel_count(), 0);
+  for (const ChannelIndex c : JobChannels(snapshot, index, hosts)) ++users[c.value()];
+}
 
 uint32_t SwitchesWithoutEntries(const Snapshot& snapshot, const PlacementIndex& index,
                                 const Occupancy& occupancy, uint32_t trees,

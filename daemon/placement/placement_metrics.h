@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/placement/placement_index.h"
@@ -24,7 +25,6 @@ namespace coppice {
 // (L - 1) routes to each of its n hosts; where that is more than kMaxRoutes, each host is reached
 // from m = max(1, kMaxRoutes / n) leaf switches only, spread evenly, and those to which hosts of
 // one leaf switch is reached from differ. The sample depends on nothing but hosts and fabric.
-
 inline constexpr uint32_t kMaxRoutes = 4096;
 
 // The distinct channels between switches on the routes of a job with these hosts (in any order),
@@ -66,6 +66,15 @@ PlacementMeasures MeasurePlacement(const Snapshot& snapshot, const PlacementInde
 uint32_t SwitchesWithoutEntries(const Snapshot& snapshot, const PlacementIndex& index,
                                 const Occupancy& occupancy, uint32_t trees,
                                 absl::Span<const uint32_t> leaves);
+
+// The independent verifier of every placement (placement_check.cc).
+// INTERNAL, naming the constraint and a host: another number of hosts, one that is not the
+// fabric's, taken twice, held, out, no candidate or to be avoided, one to include left out, hosts
+// without a path between them, or a constraint that does not hold. Looks at the hierarchy itself,
+// not at what the optimiser makes of it. O(endpoints + hosts).
+absl::Status CheckPlacement(const Snapshot& snapshot, const Occupancy& occupancy,
+                            const PlacementConstraints& constraints,
+                            absl::Span<const HostIndex> hosts);
 
 }  // namespace coppice
 

@@ -125,9 +125,6 @@ absl::Status CheckObjective(const PlacementObjective& objective);
 
 double Cost(const PlacementObjective& objective, const PlacementMeasures& measures);
 
-// What a scheduler asks of a placement: how many hosts, what must hold of them, and what is to be
-// made small. And who holds hosts, as a placement has to heed it. Knows no Protocol Buffers.
-
 // What must hold of the hosts; 0 or empty: no such demand. A host's leaf switch and pod are those
 // of its first endpoint (levels 1 and 2 of the hierarchy; without a level between leaf switch and
 // component, and on grids, whose lines are no pods, the component counts as the pod). Whatever is
@@ -156,7 +153,6 @@ struct PlacementRequest {
 // Who holds which hosts of a fabric, and what is left in its switches, at one instant: what a
 // placement is planned against. A plain value that the manager (or a replay) fills; it belongs to
 // one fabric and knows no jobs, only that hosts with the same holder communicate.
-
 struct Occupancy {
   static constexpr uint32_t kFree = 0;
 

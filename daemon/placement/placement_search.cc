@@ -15,10 +15,10 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "daemon/placement/count_state.h"
 #include "daemon/placement/host_set.h"
 #include "daemon/placement/placement_request.h"
-#include "daemon/placement/placement_starts.h"
 
 namespace coppice {
 namespace {
@@ -129,14 +129,14 @@ class Searcher {
     Choice cut = std::move(result_.choices.back());
     result_.choices.pop_back();
     const auto same = [&](const Choice& choice) { return choice.hosts == cut.hosts; };
-    if (std::none_of(result_.choices.begin(), result_.choices.end(), same)) {
+    if (absl::c_none_of(result_.choices, same)) {
       result_.choices.push_back(std::move(cut));
     }
   }
 
   Region Everything(const OpenScope& scope) const {
     Region region(scope.end - scope.begin);
-    std::iota(region.begin(), region.end(), scope.begin);
+    absl::c_iota(region, scope.begin);
     return region;
   }
   LeafField FieldOf(const Region& region) const {
@@ -193,13 +193,13 @@ class Searcher {
     Region region = Everything(scope);
     if (region.size() <= kMaxField) return region;
     const uint32_t center = question_.open.leaves[counts.front().first].leaf;
-    std::stable_sort(region.begin(), region.end(), [&](uint32_t a, uint32_t b) {
+    absl::c_stable_sort(region, [&](uint32_t a, uint32_t b) {
       return question_.index.Hops(center, question_.open.leaves[a].leaf) <
              question_.index.Hops(center, question_.open.leaves[b].leaf);
     });
     region.resize(kMaxField);
     for (const auto& [position, count] : counts) region.push_back(position);
-    std::sort(region.begin(), region.end());
+    absl::c_sort(region);
     region.erase(std::unique(region.begin(), region.end()), region.end());
     return region;
   }
@@ -226,8 +226,7 @@ class Searcher {
   }
 
   void KeepBestCounts() {
-    std::stable_sort(counts_.begin(), counts_.end(),
-                     [](const auto& a, const auto& b) { return a.cost < b.cost; });
+    absl::c_stable_sort(counts_, [](const auto& a, const auto& b) { return a.cost < b.cost; });
     std::set<LeafCounts> seen;
     std::vector<CountChoice> kept;
     for (CountChoice& choice : counts_) {
@@ -247,11 +246,11 @@ class Searcher {
   }
 
   void SortChoices() {
-    std::stable_sort(result_.choices.begin(), result_.choices.end(),
-                     [](const Choice& a, const Choice& b) { return a.cost < b.cost; });
+    absl::c_stable_sort(result_.choices,
+                        [](const Choice& a, const Choice& b) { return a.cost < b.cost; });
   }
 
-  // What no answer is below: see placement_starts.h; links, load and the trees' root only add to
+  // What no answer is below: see placement_starts.cc; links, load and the trees' root only add to
   // it.
   double LowerBound() const {
     const std::vector<double> entries = PenaltiesOf(question_, false);
@@ -272,7 +271,7 @@ class Searcher {
     for (uint32_t i = scope.begin; i < scope.end; ++i) {
       room[question_.index.pod_of(question_.open.leaves[i].leaf)] += question_.open.leaves[i].most;
     }
-    std::sort(room.begin(), room.end(), std::greater<>());
+    absl::c_sort(room, std::greater<>());
     uint32_t pods = 0;
     for (uint64_t sum = 0; sum < c_.host_count && pods < room.size(); ++pods) sum += room[pods];
     return std::max(pods, c_.min_pods);
@@ -288,8 +287,8 @@ class Searcher {
   bool HostsAreWorthIt() const {
     const bool matters = question_.hosts_matter() || question_.request.trees > 0;
     return matters && question_.open.leaves.size() <= kFewLeaves &&
-           LinkTally::IsAffordable(question_, question_.open.hosts.size(),
-                                   question_.open.leaves.size());
+           HostCost::IsAffordable(question_, question_.open.hosts.size(),
+                                  question_.open.leaves.size());
   }
 
   void ImproveChoices() {
@@ -319,7 +318,7 @@ class Searcher {
   void AddChoice(HostSet& set, uint32_t scope) {
     Choice choice;
     for (const uint32_t o : set.hosts()) choice.hosts.push_back(question_.open.hosts[o]);
-    std::sort(choice.hosts.begin(), choice.hosts.end());
+    absl::c_sort(choice.hosts);
     choice.cost = set.cost();
     improved_.push_back({set.hosts(), choice.cost, scope});
     result_.choices.push_back(std::move(choice));
@@ -328,8 +327,8 @@ class Searcher {
   // Goes on from the best set with a few hosts exchanged at random, until patience ends.
   void ShakeChoices() {
     std::mt19937_64 rng(question_.request.seed);
-    auto best = *std::min_element(improved_.begin(), improved_.end(),
-                                  [](const auto& a, const auto& b) { return a.cost < b.cost; });
+    auto best = *absl::c_min_element(improved_,
+                                     [](const auto& a, const auto& b) { return a.cost < b.cost; });
     HostSet& set = *sets_[best.scope];
     const LeafField& field = *fields_[best.scope];
     const double before = best.cost;

@@ -1,5 +1,3 @@
-#include "daemon/placement/placement_starts.h"
-
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -7,6 +5,9 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "absl/algorithm/container.h"
+#include "daemon/placement/count_state.h"
 
 namespace coppice {
 namespace {
@@ -58,7 +59,7 @@ void Append(const PodPart& part, Region& region) {
 // switches, until there is room for all and `more` parts beyond that.
 Region Union(const PlacementQuestion& question, std::vector<PodPart> parts, uint32_t more) {
   const uint64_t n = question.request.constraints.host_count;
-  std::stable_sort(parts.begin(), parts.end(), [](const PodPart& a, const PodPart& b) {
+  absl::c_stable_sort(parts, [](const PodPart& a, const PodPart& b) {
     return std::tuple(b.required, b.room) < std::tuple(a.required, a.room);
   });
   Region region;
@@ -68,7 +69,7 @@ Region Union(const PlacementQuestion& question, std::vector<PodPart> parts, uint
     Append(part, region);
     room += part.room;
   }
-  std::sort(region.begin(), region.end());
+  absl::c_sort(region);
   return region;
 }
 
@@ -99,7 +100,7 @@ class BallGrower {
     // Even shares pass over leaf switches, and so may reach farther than the room counted here.
     for (const auto& [i, count] : ball.counts) ball.region.push_back(i);
     for (const uint32_t i : required_) ball.region.push_back(i);
-    std::sort(ball.region.begin(), ball.region.end());
+    absl::c_sort(ball.region);
     ball.region.erase(std::unique(ball.region.begin(), ball.region.end()), ball.region.end());
     return ball;
   }
@@ -125,7 +126,7 @@ class BallGrower {
       const auto key = [&](uint32_t i) {
         return std::tuple(~pod_room_[Pod(i)], Pod(i), ~question_.open.leaves[i].most, i);
       };
-      std::sort(ring.begin(), ring.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+      absl::c_sort(ring, [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
       for (const uint32_t i : ring) room += question_.open.leaves[i].most;
       order_.insert(order_.end(), ring.begin(), ring.end());
     }
@@ -143,7 +144,7 @@ class BallGrower {
       if (leaf.required + more == 0) continue;
       shares.emplace_back(i, leaf.required + more);
       left -= more;
-      rest.erase(std::remove(rest.begin(), rest.end(), i), rest.end());
+      std::erase(rest, i);
     }
     for (const uint32_t i : rest) shares.emplace_back(i, question_.open.leaves[i].required);
     return shares;
@@ -188,8 +189,8 @@ class BallGrower {
       hops += count * double{1} * question_.index.Hops(center, question_.open.leaves[i].leaf);
       pods.push_back(Pod(i));
     }
-    std::sort(ball.counts.begin(), ball.counts.end());
-    std::sort(pods.begin(), pods.end());
+    absl::c_sort(ball.counts);
+    absl::c_sort(pods);
     const auto distinct = std::unique(pods.begin(), pods.end()) - pods.begin();
     ball.promise = o.leaf_switches * static_cast<double>(ball.counts.size()) +
                    o.pods * static_cast<double>(distinct) + o.distance * hops / c_.host_count;
@@ -203,49 +204,6 @@ class BallGrower {
   std::vector<std::vector<uint32_t>> rings_;
   std::vector<uint32_t> order_;
 };
-
-}  // namespace
-
-std::vector<Region> PodRegions(const PlacementQuestion& question, const OpenScope& scope,
-                               uint32_t most) {
-  const uint32_t n = question.request.constraints.host_count;
-  const std::vector<PodPart> parts = PartsOf(question, scope);
-  std::vector<std::tuple<uint32_t, uint64_t, size_t>> large;  // (leaf switches, room, part)
-  for (size_t p = 0; p < parts.size(); ++p) {
-    if (parts[p].room < n || parts[p].required < question.open.required) continue;
-    large.emplace_back(FewestLeaves(parts[p].leaves_with, n), parts[p].room, p);
-  }
-  std::sort(large.begin(), large.end());
-  if (large.size() > most) large.resize(most);
-  std::vector<Region> regions;
-  for (const auto& [leaves, room, p] : large) {
-    regions.emplace_back();
-    Append(parts[p], regions.back());
-  }
-  if (question.request.constraints.same_pod || parts.size() < 2) return regions;
-  for (uint32_t more = 0; more < most; ++more) {
-    Region region = Union(question, parts, more);
-    if (!regions.empty() && region == regions.back()) break;
-    regions.push_back(std::move(region));
-  }
-  return regions;
-}
-
-std::vector<Ball> Balls(const PlacementQuestion& question, const OpenScope& scope, uint32_t most,
-                        uint32_t kept) {
-  std::vector<Ball> balls;
-  BallGrower grower(question, scope);
-  const uint32_t size = scope.end - scope.begin, count = std::min(size, most);
-  for (uint32_t s = 0; s < count; ++s) {
-    const auto offset = static_cast<uint32_t>(uint64_t{s} * size / count);
-    Ball ball = grower.Grow(scope.begin + offset);
-    if (!ball.counts.empty()) balls.push_back(std::move(ball));
-  }
-  std::stable_sort(balls.begin(), balls.end(),
-                   [](const Ball& a, const Ball& b) { return a.promise < b.promise; });
-  if (balls.size() > kept) balls.resize(kept);
-  return balls;
-}
 
 // Total distance is what it would be with all hosts `hops` apart, less what hosts on one leaf
 // switch save: (hops - w) for each such pair. So the cost is a sum over leaf switches of
@@ -262,9 +220,6 @@ std::vector<Ball> Balls(const PlacementQuestion& question, const OpenScope& scop
 //     broken[j]  the same with one leaf switch among them that gives less than the most
 //     next broken[j] = min(broken[j - i most] + i c(most),                     i <= m of the kind
 //                          whole[j - i most - x] + i c(most) + c(x))           i <= m - 1
-
-namespace {
-
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Leaf switches alike. `most` counts hosts beyond those required, which are given already.
@@ -277,6 +232,7 @@ struct Kind {
 struct Step {
   uint16_t whole = 0;   // leaf switches of the kind that give the most
   uint16_t broken = 0;  // hosts of one more that gives less
+  bool is_first_broken = false;
 };
 
 class Knapsack {
@@ -328,7 +284,6 @@ class Knapsack {
 
   void AddKind(const Kind& kind, uint32_t n) {
     std::vector<Step> whole_steps(n + 1), broken_steps(n + 1);
-    std::vector<bool> from_whole(n + 1, false);
     if (kind.most > 0) {
       const auto members = static_cast<uint32_t>(kind.members.size());
       std::vector<Step> fewer_steps(n + 1);
@@ -342,14 +297,12 @@ class Knapsack {
           const double cost = fewer[j] + kind.cost[x];
           if (cost >= broken_[j + x]) continue;
           broken_[j + x] = cost;
-          broken_steps[j + x] = {fewer_steps[j].whole, static_cast<uint16_t>(x)};
-          from_whole[j + x] = true;
+          broken_steps[j + x] = {fewer_steps[j].whole, static_cast<uint16_t>(x), true};
         }
       }
     }
     whole_steps_.push_back(std::move(whole_steps));
     broken_steps_.push_back(std::move(broken_steps));
-    from_whole_.push_back(std::move(from_whole));
   }
 
   // best[j] = min over i <= most_members of best[j - i most] + i c: for each remainder of j by
@@ -371,7 +324,7 @@ class Knapsack {
         while (head < window.size() && window[head].second + most_members < t) ++head;
         if (head == window.size()) continue;
         best[j] = window[head].first + t * each;
-        steps[j] = {static_cast<uint16_t>(t - window[head].second), 0};
+        steps[j] = {static_cast<uint16_t>(t - window[head].second)};
       }
     }
   }
@@ -388,14 +341,14 @@ class Knapsack {
       const Step step = broken ? broken_steps_[k][j] : whole_steps_[k][j];
       for (uint32_t i = 0; i < step.whole; ++i) given[kind.members[i]] = kind.most;
       if (step.broken > 0) given[kind.members[step.whole]] = step.broken;
-      broken = broken && !from_whole_[k][j];
+      broken = broken && !step.is_first_broken;
       j -= step.whole * kind.most + step.broken;
     }
     for (uint32_t i = 0; i < field_.size(); ++i) {
       const uint32_t count = given[i] + field_.leaf(i).required;
       if (count > 0) fill.counts.emplace_back(field_.positions[i], count);
     }
-    std::sort(fill.counts.begin(), fill.counts.end());
+    absl::c_sort(fill.counts);
     return fill;
   }
 
@@ -408,10 +361,49 @@ class Knapsack {
   std::vector<Kind> kinds_;
   std::vector<double> whole_, broken_;                         // [j]
   std::vector<std::vector<Step>> whole_steps_, broken_steps_;  // [kind][j]
-  std::vector<std::vector<bool>> from_whole_;                  // [kind][j] the broken one is here
 };
 
 }  // namespace
+
+std::vector<Region> PodRegions(const PlacementQuestion& question, const OpenScope& scope,
+                               uint32_t most) {
+  const uint32_t n = question.request.constraints.host_count;
+  const std::vector<PodPart> parts = PartsOf(question, scope);
+  std::vector<std::tuple<uint32_t, uint64_t, size_t>> large;  // (leaf switches, room, part)
+  for (size_t p = 0; p < parts.size(); ++p) {
+    if (parts[p].room < n || parts[p].required < question.open.required) continue;
+    large.emplace_back(FewestLeaves(parts[p].leaves_with, n), parts[p].room, p);
+  }
+  absl::c_sort(large);
+  if (large.size() > most) large.resize(most);
+  std::vector<Region> regions;
+  for (const auto& [leaves, room, p] : large) {
+    regions.emplace_back();
+    Append(parts[p], regions.back());
+  }
+  if (question.request.constraints.same_pod || parts.size() < 2) return regions;
+  for (uint32_t more = 0; more < most; ++more) {
+    Region region = Union(question, parts, more);
+    if (!regions.empty() && region == regions.back()) break;
+    regions.push_back(std::move(region));
+  }
+  return regions;
+}
+
+std::vector<Ball> Balls(const PlacementQuestion& question, const OpenScope& scope, uint32_t most,
+                        uint32_t kept) {
+  std::vector<Ball> balls;
+  BallGrower grower(question, scope);
+  const uint32_t size = scope.end - scope.begin, count = std::min(size, most);
+  for (uint32_t s = 0; s < count; ++s) {
+    const auto offset = static_cast<uint32_t>(uint64_t{s} * size / count);
+    Ball ball = grower.Grow(scope.begin + offset);
+    if (!ball.counts.empty()) balls.push_back(std::move(ball));
+  }
+  absl::c_stable_sort(balls, [](const Ball& a, const Ball& b) { return a.promise < b.promise; });
+  if (balls.size() > kept) balls.resize(kept);
+  return balls;
+}
 
 std::optional<LeafFill> FillLeaves(const LeafField& field, uint32_t hosts, double hops) {
   if (hosts > kMaxFillHosts) return std::nullopt;

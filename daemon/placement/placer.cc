@@ -6,24 +6,21 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/placement/placement_check.h"
 #include "daemon/placement/placement_constraints.h"
 #include "daemon/placement/placement_index.h"
-#include "daemon/placement/placement_question.h"
 #include "daemon/placement/placement_request.h"
 #include "daemon/placement/placement_search.h"
-#include "daemon/placement/rank_order.h"
 
 namespace coppice {
 namespace {
 
 // Why a placement is as it is, in words.
-
 std::string Counted(uint32_t count, absl::string_view one, absl::string_view many) {
   return absl::StrCat(count, " ", count == 1 ? one : many);
 }
@@ -76,7 +73,7 @@ std::string WhyMorePods(const PlacementQuestion& question, const PlacementMeasur
   for (const OpenLeaf& leaf : question.open.leaves) {
     open[question.index.pod_of(leaf.leaf)] += leaf.most;
   }
-  const uint32_t most = *std::max_element(open.begin(), open.end());
+  const uint32_t most = *absl::c_max_element(open);
   if (most >= question.request.constraints.host_count) return "";
   return absl::StrCat("no pod has more than ", Counted(most, "host", "hosts"), " to give");
 }
@@ -94,8 +91,8 @@ std::vector<Difference> Differences(const PlacementObjective& objective,
     const double more = term.measure.Of(next) - term.measure.Of(best);
     differences.push_back({term.name, objective.*term.weight * more});
   }
-  std::stable_sort(differences.begin(), differences.end(),
-                   [](const auto& a, const auto& b) { return a.weighed > b.weighed; });
+  absl::c_stable_sort(differences,
+                      [](const auto& a, const auto& b) { return a.weighed > b.weighed; });
   return differences;
 }
 
@@ -148,7 +145,7 @@ std::string ReasonFor(const PlacementQuestion& question, const PlacementMeasures
   }
   parts.push_back(is_optimal ? "proven: no set that meets the constraints costs less"
                              : "heuristic: another set may cost less");
-  parts.erase(std::remove(parts.begin(), parts.end(), ""), parts.end());
+  std::erase(parts, "");
   return absl::StrJoin(parts, "; ");
 }
 
@@ -170,7 +167,7 @@ absl::Status CheckRequest(const PlacementIndex& index, const PlacementRequest& r
 uint32_t LeastLeafSwitches(const OpenHosts& open, uint32_t hosts) {
   std::vector<uint32_t> free;
   for (const OpenLeaf& leaf : open.leaves) free.push_back(leaf.free);
-  std::sort(free.begin(), free.end(), std::greater<>());
+  absl::c_sort(free, std::greater<>());
   uint32_t leaves = 0;
   for (uint32_t left = hosts; left > 0; ++leaves) left -= std::min(left, free[leaves]);
   return leaves;
@@ -195,27 +192,24 @@ absl::StatusOr<PlacementPlan> Answer(const PlacementQuestion& question,
   SearchResult found = SearchPlacement(question, SearchLimits{});
   for (Choice& choice : found.choices) SortByLeaf(question.index, choice.hosts);
   PlacementPlan plan;
-  plan.is_optimal = found.is_optimal;
-  RankOrder order;
   if (request.pattern != nullptr) {
-    ASSIGN_OR_RETURN(order, OrderRanks(question, found, PatternLimits{}, control));
-    plan.hosts = std::move(order.hosts);
-    plan.permutation = std::move(order.permutation);
-    plan.is_optimal = order.is_optimal;
+    ASSIGN_OR_RETURN(plan, OrderRanks(question, found, PatternLimits{}, control));
   } else {
     plan.hosts = found.choices.front().hosts;
+    plan.is_optimal = found.is_optimal;
   }
-  const auto known = std::find_if(found.choices.begin(), found.choices.end(), [&](const Choice& c) {
-    return c.measures && c.hosts == plan.hosts;
-  });
+  const double max_congestion = plan.measures.max_congestion, traffic = plan.measures.traffic;
+  const auto known = absl::c_find_if(
+      found.choices, [&](const Choice& c) { return c.measures && c.hosts == plan.hosts; });
   plan.measures = known != found.choices.end() ? *known->measures : question.Measure(plan.hosts);
   plan.measures.least_leaf_switches =
       LeastLeafSwitches(question.open, request.constraints.host_count);
-  plan.measures.max_congestion = order.max_congestion;
-  plan.measures.traffic = order.traffic;
+  plan.measures.max_congestion = max_congestion;
+  plan.measures.traffic = traffic;
   plan.measures.cost = Cost(request.objective, plan.measures);
+  const std::string of_order = std::move(plan.reason);
   plan.reason = Reason(question, found, plan);
-  if (!order.reason.empty()) absl::StrAppend(&plan.reason, "; order of ranks: ", order.reason);
+  if (!of_order.empty()) absl::StrAppend(&plan.reason, "; order of ranks: ", of_order);
   RETURN_IF_ERROR(
       CheckPlacement(question.snapshot, question.occupancy, request.constraints, plan.hosts));
   return plan;

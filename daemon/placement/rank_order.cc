@@ -1,8 +1,6 @@
 // The search's own time is best spent on one set of hosts. Which one, quick orders tell of the sets
 // that cost little without traffic, of some that are farther apart, and of those with a host
 // exchanged.
-#include "daemon/placement/rank_order.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/algorithm.h"
@@ -18,9 +17,6 @@
 #include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/mapping/search/links/congestion_bound.h"
 #include "daemon/mapping/search_control.h"
-#include "daemon/placement/pattern_search.h"
-#include "daemon/placement/placement_check.h"
-#include "daemon/placement/placement_question.h"
 #include "daemon/placement/placement_request.h"
 #include "daemon/placement/placement_search.h"
 
@@ -65,10 +61,10 @@ std::vector<Pair> PairsOf(const PlacementQuestion& question, const std::vector<H
   for (size_t i = 0; i < std::min(all, kFewPairs); ++i) {
     const size_t drawn = all <= kFewPairs ? i : rng() % all;
     const HostIndex goes = hosts[drawn / others.size()];
-    if (std::find(include.begin(), include.end(), goes) != include.end()) continue;
+    if (absl::c_find(include, goes) != include.end()) continue;
     pairs.emplace_back(goes, others[drawn % others.size()]);
   }
-  std::shuffle(pairs.begin(), pairs.end(), rng);
+  absl::c_shuffle(pairs, rng);
   return pairs;
 }
 
@@ -76,11 +72,11 @@ std::vector<Pair> PairsOf(const PlacementQuestion& question, const std::vector<H
 PatternChoice Exchanged(const PlacementQuestion& question, const PatternChoice& best, Pair pair) {
   PatternChoice next;
   next.hosts = best.hosts;
-  std::replace(next.hosts.begin(), next.hosts.end(), pair.first, pair.second);
+  absl::c_replace(next.hosts, pair.first, pair.second);
   const std::vector<HostIndex> before = next.hosts;
   SortByLeaf(question.index, next.hosts);
   for (const PlaceIndex place : best.mapping) {
-    const auto at = std::find(next.hosts.begin(), next.hosts.end(), before[place.value()]);
+    const auto at = absl::c_find(next.hosts, before[place.value()]);
     next.mapping.emplace_back(static_cast<uint32_t>(at - next.hosts.begin()));
   }
   return next;
@@ -143,7 +139,6 @@ absl::Status ExchangeHosts(const PlacementQuestion& question, uint32_t most_judg
 
 // Sets of hosts that are farther apart than the best one without traffic: where the links above
 // leaf switches are thin, a pattern may be worth more of them.
-
 uint32_t MostOnALeaf(const PlacementIndex& index, const std::vector<HostIndex>& hosts) {
   std::map<uint32_t, uint32_t> count;
   uint32_t most = 0;
@@ -178,8 +173,8 @@ constexpr uint32_t kMaxJudged = 400, kMaxRanksJudged = 20'000;  // sets, and the
 constexpr size_t kMaxBounded = 4'096;  // open hosts over which a bound is looked for
 
 // Searches for a better order on the hosts of `best`, which it then has.
-absl::StatusOr<RankOrder> SearchOrder(const PlacementQuestion& question,
-                                      const SearchControl& control, PatternChoice& best) {
+absl::StatusOr<PlacementPlan> SearchOrder(const PlacementQuestion& question,
+                                          const SearchControl& control, PatternChoice& best) {
   ASSIGN_OR_RETURN(const MappingProblem problem, PatternProblem(question, best.hosts));
   ASSIGN_OR_RETURN(const MappingMeasures present, Measure(problem, problem.present()));
   ASSIGN_OR_RETURN(const MappingAlgorithm* const search, FindMappingAlgorithm(kAutoAlgorithm));
@@ -190,16 +185,17 @@ absl::StatusOr<RankOrder> SearchOrder(const PlacementQuestion& question,
   best.mapping = std::move(answer.mapping);
   best.max_congestion = answer.after.max_congestion.value_or(0);
   best.cost = CostWithTraffic(question, best.hosts_cost, best.max_congestion);
-  RankOrder order;
+  PlacementPlan order;
   order.permutation = std::move(answer.slots);
   order.reason = std::move(answer.reason);
   return order;
 }
 
 // The order of `best` as it is.
-absl::StatusOr<RankOrder> KeepOrder(const PlacementQuestion& question, const PatternChoice& best) {
+absl::StatusOr<PlacementPlan> KeepOrder(const PlacementQuestion& question,
+                                        const PatternChoice& best) {
   ASSIGN_OR_RETURN(const MappingProblem problem, PatternProblem(question, best.hosts));
-  RankOrder order;
+  PlacementPlan order;
   order.permutation = AssignSlots(*problem.places, best.mapping);
   order.reason = "all sets of hosts and all orders on them have been looked at";
   return order;
@@ -219,8 +215,9 @@ absl::StatusOr<bool> MeetsBounds(const PlacementQuestion& question, const Search
 
 }  // namespace
 
-absl::StatusOr<RankOrder> OrderRanks(const PlacementQuestion& question, const SearchResult& found,
-                                     const PatternLimits& limits, const SearchControl& control) {
+absl::StatusOr<PlacementPlan> OrderRanks(const PlacementQuestion& question,
+                                         const SearchResult& found, const PatternLimits& limits,
+                                         const SearchControl& control) {
   std::vector<Choice> choices = found.choices;
   const bool counts = CostWithTraffic(question, 0, 1) > 0;
   if (counts) {
@@ -243,11 +240,11 @@ absl::StatusOr<RankOrder> OrderRanks(const PlacementQuestion& question, const Se
     ASSIGN_OR_RETURN(is_complete, SearchPatternExactly(question, limits,
                                                        control.PartOfTime(kShareOfExact), best));
   }
-  ASSIGN_OR_RETURN(RankOrder order,
+  ASSIGN_OR_RETURN(PlacementPlan order,
                    is_complete ? KeepOrder(question, best) : SearchOrder(question, control, best));
   order.hosts = best.hosts;
-  order.max_congestion = best.max_congestion;
-  order.traffic = TrafficOf(question, best.max_congestion);
+  order.measures.max_congestion = best.max_congestion;
+  order.measures.traffic = TrafficOf(question, best.max_congestion);
   order.is_optimal = is_complete;
   if (!is_complete) {
     ASSIGN_OR_RETURN(order.is_optimal, MeetsBounds(question, found, best));

@@ -4,7 +4,6 @@
 #include "absl/strings/str_join.h"
 #include "coppice/v1/mapping.pb.h"
 #include "daemon/manager/mapping/memory_budget.h"
-#include "daemon/manager/mapping/order_store.h"
 #include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/mapping/algorithm.h"

@@ -11,9 +11,8 @@
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/group_tree.h"
 #include "daemon/fabric/hierarchy.h"
-#include "daemon/fabric/ibnetdiscover.h"
-#include "daemon/fabric/ibsim_net.h"
 #include "daemon/fabric/models/model.h"
+#include "daemon/fabric/topology_lines.h"
 #include "daemon/tools/command.h"
 #include "proto/text/text_file.h"
 
@@ -133,7 +132,7 @@ absl::Status RunFabric(const FabricOptions& options) {
 
 std::string ModelHelp() {
   std::string text = "Models (--fabric \"model:NAME(ARGUMENT=VALUE,...)\"):\n";
-  for (const Model* model : Models()) absl::StrAppend(&text, ModelUsage(*model));
+  for (const Model& model : Models()) absl::StrAppend(&text, ModelUsage(model));
   return text;
 }
 

@@ -16,7 +16,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/fabric/forwarding_table_reader.h"
+#include "daemon/fabric/forwarding_tables.h"
 #include "daemon/tools/command.h"
 #include "proto/text/node_list.h"
 #include "proto/text/option_words.h"

@@ -438,11 +438,13 @@ class PhysicalWalker {
   ChannelIndex Next(SwitchIndex at) const {
     const ChannelIndex routed = snapshot_.routes->NextChannel(at, tree_.root);
     if (!least_loaded_ || routed == kNoChannel) return routed;
-    const absl::Span<const uint8_t> hops = snapshot_.routes->distances().RowTo(root_);
+    const auto hops = [&](SwitchIndex s) {
+      return snapshot_.routes->distances().Between(s, root_);
+    };
     ChannelIndex best = routed;
     float load = snapshot_.utilisation(routed);
     for (const Channel& channel : fabric_.switch_channels(at)) {
-      if (hops[channel.to.value()] + 1 != hops[at.value()]) continue;
+      if (hops(fabric_.AsSwitch(channel.to)) + 1 != hops(at)) continue;
       if (snapshot_.utilisation(channel.index) < load) {
         best = channel.index;
         load = snapshot_.utilisation(channel.index);

@@ -22,8 +22,8 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/ibsim_net.h"
 #include "daemon/fabric/models/model.h"
+#include "daemon/fabric/topology_lines.h"
 #include "tests/support/ibsim.h"
 
 namespace coppice {

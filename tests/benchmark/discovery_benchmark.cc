@@ -14,8 +14,8 @@
 
 #include "absl/time/clock.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/ibsim_net.h"
 #include "daemon/fabric/models/model.h"
+#include "daemon/fabric/topology_lines.h"
 #include "daemon/ib/umad_subnet_port.h"
 #include "tests/support/ibsim.h"
 

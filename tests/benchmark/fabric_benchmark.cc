@@ -18,8 +18,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/fabric/ibnetdiscover.h"
 #include "daemon/fabric/routes.h"
+#include "daemon/fabric/topology_lines.h"
 
 namespace coppice {
 namespace {

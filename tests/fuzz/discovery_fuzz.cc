@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "daemon/ib/discovery.h"
 #include "daemon/ib/swept_subnet.h"
 #include "tests/unit/ib/scripted_subnet.h"
 
@@ -29,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     return 1;
   };
   coppice::MadEngine engine(subnet, subnet, {.max_attempts = 2});
-  absl::StatusOr<coppice::SubnetRecord> record = coppice::Discovery(engine).Read({});
+  absl::StatusOr<coppice::SubnetRecord> record = coppice::ReadSubnet(engine, {});
   if (record.ok() && !coppice::AssembleFabric(*std::move(record), {}).ok()) std::abort();
   return 0;
 }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "daemon/fabric/forwarding_table_reader.h"
+#include "daemon/fabric/forwarding_tables.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tables.h"
 

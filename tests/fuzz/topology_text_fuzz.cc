@@ -5,22 +5,24 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "daemon/fabric/fabric_source.h"
-#include "daemon/fabric/ibnetdiscover.h"
-#include "daemon/fabric/ibsim_net.h"
+#include "daemon/fabric/topology_lines.h"
+#include "tests/support/fabric_text.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
-  coppice::TopologyLines one(text, "fuzz"), two(text, "fuzz"), three(text, "fuzz");
-  for (const auto& fabric : {coppice::ReadFabricText(text, "fuzz"), coppice::ReadIbnetdiscover(one),
-                             coppice::ReadIbnetdiscoverPorts(two), coppice::ReadIbsimNet(three)}) {
+  for (const auto& fabric : {coppice::ReadFabricText(text, "fuzz"),
+                             coppice::ReadTextBy(coppice::ReadIbnetdiscover, text, "fuzz"),
+                             coppice::ReadTextBy(coppice::ReadIbnetdiscoverPorts, text, "fuzz"),
+                             coppice::ReadTextBy(coppice::ReadIbsimNet, text, "fuzz")}) {
     if (!fabric.ok()) {
       if (fabric.status().code() != absl::StatusCode::kInvalidArgument) std::abort();
       continue;
     }
     const std::string written = coppice::WriteIbnetdiscover(**fabric);
-    coppice::TopologyLines again(written, "again");
-    if ((*fabric)->vertex_count() > 0 && !coppice::ReadIbnetdiscover(again).ok()) std::abort();
+    if ((*fabric)->vertex_count() > 0 &&
+        !coppice::ReadTextBy(coppice::ReadIbnetdiscover, written, "again").ok()) {
+      std::abort();
+    }
   }
   return 0;
 }

@@ -96,8 +96,9 @@ class Recount {
         return Broken("physical vertex ", v, " leaves the route");
       }
       const SwitchIndex next = fabric_.AsSwitch(fabric_.channel_to(physical.up[v]));
-      const auto row = snapshot_.routes->distances().RowTo(fabric_.AsSwitch(physical.root));
-      if (row[next.value()] + 1 != row[at.value()]) {
+      const SwitchDistances& distances = snapshot_.routes->distances();
+      const SwitchIndex root = fabric_.AsSwitch(physical.root);
+      if (distances.Between(next, root) + 1 != distances.Between(at, root)) {
         return Broken("physical vertex ", v, " does not come nearer to the root");
       }
     }

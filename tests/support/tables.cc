@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/forwarding_table_reader.h"
+#include "daemon/fabric/forwarding_tables.h"
 
 namespace coppice {
 

@@ -15,7 +15,7 @@ namespace coppice {
 std::shared_ptr<const Routes> TablesLike(const Routes& routes,
                                          const std::shared_ptr<const Fabric>& fabric);
 
-// Of one text (forwarding_table_reader.h).
+// Of one text (forwarding_tables.h).
 absl::StatusOr<ForwardingTables> ReadForwardingTables(const Fabric& fabric, absl::string_view text);
 // The same form, switches by index; switches without a table are left out. ReadForwardingTables
 // returns tables that answer port() alike. O(switches * LIDs).

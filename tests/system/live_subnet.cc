@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "daemon/fabric/ibsim_net.h"
 #include "daemon/fabric/models/model.h"
+#include "daemon/fabric/topology_lines.h"
 
 namespace coppice {
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/fabric/ibsim_net.h"
+#include "daemon/fabric/topology_lines.h"
 #include "db/sqlite_store.h"
 #include "tests/system/injected_loads.h"
 #include "tests/system/reference_text.h"

@@ -29,10 +29,8 @@
 namespace coppice {
 namespace {
 
-// The wiring of extended generalised fat trees, shared by the xgft model and the k-ary form of the
-// fat-tree model.
-//
-// Extended generalised fat trees, S. R. Ohring et al., "On generalized fat trees", IPPS 1995.
+// The wiring of extended generalised fat trees, S. R. Ohring et al., "On generalized fat trees",
+// IPPS 1995, shared by the xgft model and the k-ary form of the fat-tree model.
 //
 // XGFT(h; m1..mh; w1..wh): hosts are level 0. A node of level i has m_i children at level i-1, a
 // node of level i-1 has w_i parents at level i. Level i holds (w1..wi) * (m_{i+1}..mh) nodes, each
@@ -47,14 +45,6 @@ namespace {
 //
 // Cost: linear in nodes and links.
 
-// XGFT(h; m1..mh; w1..wh). Each of `rails` planes has its own switches; a host has
-// one adapter in every plane, with w1 ports on as many leaf switches. Both vectors have h >= 1
-// entries.
-absl::StatusOr<std::shared_ptr<const Fabric>> GenerateXgft(const std::vector<uint64_t>& children,
-                                                           const std::vector<uint64_t>& parents,
-                                                           uint32_t rails,
-                                                           const ModelArguments& arguments);
-
 // Nodes of one level in one rail, as block * width + b: `width` = w1..wi, block = the a's as a
 // number.
 struct Level {
@@ -65,11 +55,11 @@ struct Level {
 absl::Status CheckXgft(const std::vector<uint64_t>& children, const std::vector<uint64_t>& parents,
                        uint32_t rails) {
   double below = rails, links = 0, switches = 0;  // `below`: nodes of the level below
-  for (const uint64_t m : children) below *= static_cast<double>(m);
-  const double endpoints = below * static_cast<double>(parents[0]);
+  for (const uint64_t m : children) below *= m;
+  const double endpoints = below * parents[0];
   for (size_t i = 0; i < children.size(); ++i) {
-    links += below * static_cast<double>(parents[i]);
-    below = below * static_cast<double>(parents[i]) / static_cast<double>(children[i]);
+    links += below * parents[i];
+    below = below * parents[i] / children[i];
     switches += below;
   }
   return ModelBuilder::CheckSize(switches, endpoints, links);
@@ -93,18 +83,8 @@ void CableLevel(ModelBuilder& builder, const Level& low, const Level& high, uint
   }
 }
 
-absl::StatusOr<std::shared_ptr<const Fabric>> GenerateXgft(const ModelArguments& arguments) {
-  const std::vector<uint64_t>& children = arguments.Extents("m");
-  const std::vector<uint64_t>& parents = arguments.Extents("w");
-  if (children.size() != parents.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("arguments m and w: ", children.size(), " and ", parents.size(),
-                     " numbers; both need one number for each level"));
-  }
-  return GenerateXgft(children, parents, static_cast<uint32_t>(arguments.Integer("rails")),
-                      arguments);
-}
-
+// XGFT(h; m1..mh; w1..wh). Each of `rails` planes has its own switches; a host has one adapter in
+// every plane, with w1 ports on as many leaf switches. Both vectors have h >= 1 entries.
 absl::StatusOr<std::shared_ptr<const Fabric>> GenerateXgft(const std::vector<uint64_t>& children,
                                                            const std::vector<uint64_t>& parents,
                                                            uint32_t rails,
@@ -117,70 +97,45 @@ absl::StatusOr<std::shared_ptr<const Fabric>> GenerateXgft(const std::vector<uin
     Level low{1, hosts, 0};
     for (size_t i = 0; i < children.size(); ++i) {
       Level high{low.width * parents[i], low.blocks / children[i], 0};
+      high.first = builder.switch_count();
       for (uint64_t n = 0; n < high.width * high.blocks; ++n) {
         const std::string plane = rails > 1 ? absl::StrCat("P", rail) : "";
-        const uint32_t s = builder.AddSwitch(absl::StrCat(plane, "S", i + 1, "_", n));
-        if (n == 0) high.first = s;
+        builder.AddSwitch(absl::StrCat(plane, "S", i + 1, "_", n));
       }
-      const auto level = static_cast<uint32_t>(i);
-      CableLevel(builder, low, high, children[i], parents[i], rail, i == 0,
-                 {arguments.Speed(level)});
+      CableLevel(builder, low, high, children[i], parents[i], rail, i == 0, {arguments.Speed(i)});
       low = high;
     }
   }
   return builder.Build(arguments);
 }
 
-}  // namespace
-
-const Model& XgftModel() {
-  static const Model* const model = new Model{
-      "xgft",
-      "extended generalised fat tree XGFT(h; m; w); switches S<level>_<number>",
-      {{"m", ArgumentKind::kExtents, "4x4", 1, 65536,
-        "children of a node of each level, from level 1"},
-       {"w", ArgumentKind::kExtents, "1x2", 1, 254, "parents of a node of the level below each"},
-       {"rails", ArgumentKind::kInteger, "1", 1, 8,
-        "separate planes; a host has an adapter in each"}},
-      &GenerateXgft};
-  return *model;
+absl::StatusOr<std::shared_ptr<const Fabric>> GenerateXgft(const ModelArguments& arguments) {
+  const std::vector<uint64_t>& children = arguments.Extents("m");
+  const std::vector<uint64_t>& parents = arguments.Extents("w");
+  if (children.size() != parents.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("arguments m and w: ", children.size(), " and ", parents.size(),
+                     " numbers; both need one number for each level"));
+  }
+  return GenerateXgft(children, parents, static_cast<uint32_t>(arguments.Integer("rails")),
+                      arguments);
 }
-
-namespace {
 
 struct Shape {
   uint64_t supernodes, leaves, spines, hosts_per_leaf, ports_per_host, uplinks, tops;
-
-  double hosts() const {
-    return static_cast<double>(supernodes) * static_cast<double>(leaves * hosts_per_leaf);
-  }
 };
-
-// The ports of a host are on one leaf switch.
-void AddHosts(ModelBuilder& builder, const Shape& shape, uint32_t leaf, uint64_t first_host,
-              ModelLink link) {
-  for (uint64_t h = 0; h < shape.hosts_per_leaf; ++h) {
-    for (uint64_t p = 0; p < shape.ports_per_host; ++p) {
-      builder.CableHost(first_host + h, 0, leaf, link);
-    }
-  }
-}
 
 // Adds one supernode; returns its first spine.
 uint32_t AddSupernode(ModelBuilder& builder, const Shape& shape, uint64_t number,
                       const ModelArguments& arguments) {
   const std::string prefix = shape.supernodes > 1 ? absl::StrCat(number, "_") : "";
-  uint32_t first_leaf = 0, first_spine = 0;
+  const uint32_t first_leaf = builder.switch_count();
   for (uint64_t l = 0; l < shape.leaves; ++l) {
-    const uint32_t leaf = builder.AddSwitch(absl::StrCat("L", prefix, l));
-    if (l == 0) first_leaf = leaf;
-    AddHosts(builder, shape, leaf, (number * shape.leaves + l) * shape.hosts_per_leaf,
-             {arguments.Speed(0)});
+    builder.AddLeaf(absl::StrCat("L", prefix, l), shape.hosts_per_leaf, {arguments.Speed(0)},
+                    shape.ports_per_host);
   }
-  for (uint64_t s = 0; s < shape.spines; ++s) {
-    const uint32_t spine = builder.AddSwitch(absl::StrCat("S", prefix, s));
-    if (s == 0) first_spine = spine;
-  }
+  const uint32_t first_spine = builder.switch_count();
+  for (uint64_t s = 0; s < shape.spines; ++s) builder.AddSwitch(absl::StrCat("S", prefix, s));
   for (uint64_t l = 0; l < shape.leaves; ++l) {
     for (uint64_t u = 0; u < shape.uplinks; ++u) {
       const uint64_t round = l * shape.uplinks / shape.spines;
@@ -205,14 +160,12 @@ absl::StatusOr<std::shared_ptr<const Fabric>> GenerateLevels(const ModelArgument
     return absl::InvalidArgumentError(
         "argument tops=0: several supernodes need at least one top switch to join them");
   }
-  const double leaves = static_cast<double>(shape.supernodes) * static_cast<double>(shape.leaves);
-  const double spines = static_cast<double>(shape.supernodes) * static_cast<double>(shape.spines);
-  const double ports = shape.hosts() * static_cast<double>(shape.ports_per_host);
+  const double leaves = 1.0 * shape.supernodes * shape.leaves;
+  const double hosts = leaves * shape.hosts_per_leaf, ports = hosts * shape.ports_per_host;
   RETURN_IF_ERROR(ModelBuilder::CheckSize(
-      leaves + spines + static_cast<double>(shape.tops), ports,
-      ports + leaves * static_cast<double>(shape.uplinks) +
-          static_cast<double>(shape.tops) * static_cast<double>(shape.supernodes)));
-  ModelBuilder builder(static_cast<uint64_t>(shape.hosts()));
+      leaves + 1.0 * shape.supernodes * shape.spines + shape.tops, ports,
+      ports + leaves * shape.uplinks + 1.0 * shape.tops * shape.supernodes));
+  ModelBuilder builder(static_cast<uint64_t>(hosts));
   std::vector<uint32_t> first_spines;
   for (uint64_t n = 0; n < shape.supernodes; ++n) {
     first_spines.push_back(AddSupernode(builder, shape, n, arguments));
@@ -264,27 +217,35 @@ absl::StatusOr<std::shared_ptr<const Fabric>> GenerateFatTree(const ModelArgumen
 
 }  // namespace
 
-const Model& FatTreeModel() {
-  constexpr ArgumentKind kInteger = ArgumentKind::kInteger;
-  static const Model* const model = new Model{
+Model XgftModel() {
+  return {
+      "xgft",
+      "extended generalised fat tree XGFT(h; m; w); switches S<level>_<number>",
+      {{"m", "4x4", 1, 65536, "children of a node of each level, from level 1",
+        ArgumentKind::kExtents},
+       {"w", "1x2", 1, 254, "parents of a node of the level below each", ArgumentKind::kExtents},
+       {"rails", "1", 1, 8, "separate planes; a host has an adapter in each"}},
+      &GenerateXgft};
+}
+
+Model FatTreeModel() {
+  return {
       "fat-tree",
       "ports and levels: the full tree of equal switches S<level>_<n>; else leaves L, spines S and "
       "tops T; the standard is the 512-port fabric of 32 leaf and 16 spine switches",
-      {{"ports", kInteger, "64", 2, 254, "ports of every switch, half of them upwards; even"},
-       {"levels", kInteger, "3", 1, 16, "levels of switches"},
-       {"rails", kInteger, "1", 1, 8, "separate planes; a host has an adapter in each"},
-       {"pruning", kInteger, "1", 1, 127,
+      {{"ports", "64", 2, 254, "ports of every switch, half of them upwards; even"},
+       {"levels", "3", 1, 16, "levels of switches"},
+       {"rails", "1", 1, 8, "separate planes; a host has an adapter in each"},
+       {"pruning", "1", 1, 127,
         "hosts on a leaf switch for each of its uplinks; with ports and levels"},
-       {"leaves", kInteger, "32", 1, 65536, "leaf switches (of each supernode)"},
-       {"spines", kInteger, "16", 1, 65536, "spine switches (of each supernode)"},
-       {"hosts-per-leaf", kInteger, "16", 0, 254, "hosts on each leaf switch"},
-       {"ports-per-host", kInteger, "1", 1, 16,
-        "ports of a host's adapter, all on its leaf switch"},
-       {"uplinks-per-leaf", kInteger, "0", 0, 254, "cables from a leaf to the spines; 0 = spines"},
-       {"supernodes", kInteger, "1", 1, 65536, "two-level trees side by side"},
-       {"tops", kInteger, "0", 0, 65536, "switches joined to one spine of every supernode"}},
+       {"leaves", "32", 1, 65536, "leaf switches (of each supernode)"},
+       {"spines", "16", 1, 65536, "spine switches (of each supernode)"},
+       {"hosts-per-leaf", "16", 0, 254, "hosts on each leaf switch"},
+       {"ports-per-host", "1", 1, 16, "ports of a host's adapter, all on its leaf switch"},
+       {"uplinks-per-leaf", "0", 0, 254, "cables from a leaf to the spines; 0 = spines"},
+       {"supernodes", "1", 1, 65536, "two-level trees side by side"},
+       {"tops", "0", 0, 65536, "switches joined to one spine of every supernode"}},
       &GenerateFatTree};
-  return *model;
 }
 
 }  // namespace coppice

@@ -1,9 +1,9 @@
 #include "daemon/fabric/models/model.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/fabric_builder.h"
+#include "daemon/fabric/forwarding_tables.h"
 
 namespace coppice {
 namespace {
@@ -29,6 +30,29 @@ absl::Status BadValue(const ModelParameter& parameter, absl::string_view text,
   return absl::InvalidArgumentError(
       absl::StrCat("argument ", parameter.name, "=", text.substr(0, 40), ": expected ", expected));
 }
+
+// What every model takes besides its own arguments.
+std::vector<ModelParameter> AllParameters(const Model& model) {
+  std::vector<ModelParameter> all = model.parameters;
+  all.push_back({"speeds", "hdr", 0, 0,
+                 "rate of the cables of each level from the hosts up (of grids: of each "
+                 "dimension), as hdr/ndr; the last repeats",
+                 ArgumentKind::kSpeeds});
+  all.push_back({"lids", "0", 0, 1, "1 = assign LIDs, switches first; at most 49151 of them"});
+  return all;
+}
+
+std::string Signature(const Model& model) {
+  return absl::StrCat(model.name, "(",
+                      absl::StrJoin(AllParameters(model), ",",
+                                    [](std::string* out, const ModelParameter& parameter) {
+                                      absl::StrAppend(out, parameter.name, "=", parameter.standard);
+                                    }),
+                      ")");
+}
+
+constexpr uint64_t kSwitchGuid = 0x0010000000000000;
+constexpr uint64_t kAdapterGuid = 0x0020000000000000;
 
 }  // namespace
 
@@ -78,8 +102,8 @@ absl::StatusOr<ModelArguments> ModelArguments::Parse(absl::Span<const ModelParam
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(word, absl::MaxSplits('=', 1));
     const absl::string_view name = absl::StripAsciiWhitespace(parts.first);
-    const auto parameter = std::find_if(parameters.begin(), parameters.end(),
-                                        [&](const ModelParameter& p) { return p.name == name; });
+    const auto parameter =
+        absl::c_find_if(parameters, [&](const ModelParameter& p) { return p.name == name; });
     if (parameter == parameters.end()) {
       return absl::InvalidArgumentError(absl::StrCat("unknown argument \"", name.substr(0, 40),
                                                      "\": there are ",
@@ -100,35 +124,10 @@ LinkRate ModelArguments::Speed(uint32_t level) const {
   return rates[std::min<size_t>(level, rates.size() - 1)];
 }
 
-namespace {
-
-// What every model takes besides its own arguments.
-std::vector<ModelParameter> AllParameters(const Model& model) {
-  std::vector<ModelParameter> all = model.parameters;
-  all.push_back({"speeds", ArgumentKind::kSpeeds, "hdr", 0, 0,
-                 "rate of the cables of each level from the hosts up (of grids: of each "
-                 "dimension), as hdr/ndr; "
-                 "the last repeats"});
-  all.push_back({"lids", ArgumentKind::kInteger, "0", 0, 1,
-                 "1 = assign LIDs, switches first; at most 49151 of them"});
-  return all;
-}
-
-std::string Signature(const Model& model) {
-  return absl::StrCat(model.name, "(",
-                      absl::StrJoin(AllParameters(model), ",",
-                                    [](std::string* out, const ModelParameter& parameter) {
-                                      absl::StrAppend(out, parameter.name, "=", parameter.standard);
-                                    }),
-                      ")");
-}
-
-}  // namespace
-
-absl::Span<const Model* const> Models() {
-  static const std::array<const Model*, 9> models = {
-      &DragonflyModel(), &DragonflyPlusModel(), &FatTreeModel(), &HypercubeModel(), &HyperxModel(),
-      &MeshModel(),      &PercsModel(),         &TorusModel(),   &XgftModel()};
+absl::Span<const Model> Models() {
+  static const auto& models = *new std::vector<Model>{
+      DragonflyModel(), DragonflyPlusModel(), FatTreeModel(), HypercubeModel(), HyperxModel(),
+      MeshModel(),      PercsModel(),         TorusModel(),   XgftModel()};
   return models;
 }
 
@@ -144,21 +143,21 @@ absl::StatusOr<std::shared_ptr<const Fabric>> GenerateModel(absl::string_view sp
     }
     text = spec.substr(open + 1, spec.size() - open - 2);
   }
-  for (const Model* model : Models()) {
-    if (model->name != name) continue;
+  for (const Model& model : Models()) {
+    if (model.name != name) continue;
     const std::string where = absl::StrCat("model:", name);
-    const std::string usage = absl::StrCat("; usage: ", Signature(*model));
-    absl::StatusOr<ModelArguments> arguments = ModelArguments::Parse(AllParameters(*model), text);
+    const std::string usage = absl::StrCat("; usage: ", Signature(model));
+    absl::StatusOr<ModelArguments> arguments = ModelArguments::Parse(AllParameters(model), text);
     absl::StatusOr<std::shared_ptr<const Fabric>> fabric =
-        arguments.ok() ? model->generate(*arguments) : arguments.status();
+        arguments.ok() ? model.generate(*arguments) : arguments.status();
     if (fabric.ok()) return fabric;
     return absl::Status(fabric.status().code(),
                         absl::StrCat(where, ": ", fabric.status().message(), usage));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("model \"", name.substr(0, 40), "\" does not exist: there are ",
-                   absl::StrJoin(Models(), ", ", [](std::string* out, const Model* model) {
-                     absl::StrAppend(out, model->name);
+                   absl::StrJoin(Models(), ", ", [](std::string* out, const Model& model) {
+                     absl::StrAppend(out, model.name);
                    })));
 }
 
@@ -173,15 +172,6 @@ std::string ModelUsage(const Model& model) {
   }
   return text;
 }
-
-namespace {
-
-constexpr uint64_t kSwitchGuid = 0x0010000000000000;
-constexpr uint64_t kAdapterGuid = 0x0020000000000000;
-constexpr uint32_t kMaxPorts = 254;        // IBA vol. 1, 14.2.5.3 NodeInfo: 8 bits, 255 is reserved
-constexpr uint64_t kUnicastLids = 0xBFFF;  // IBA vol. 1, 4.1.3
-
-}  // namespace
 
 absl::Status ModelBuilder::CheckSize(double switches, double endpoints, double links) {
   if (switches + endpoints > static_cast<double>(kMaxVertices)) {
@@ -205,6 +195,15 @@ uint32_t ModelBuilder::AddSwitch(std::string description) {
   descriptions_.push_back(std::move(description));
   switch_ports_.push_back(0);
   return static_cast<uint32_t>(descriptions_.size() - 1);
+}
+
+uint32_t ModelBuilder::AddLeaf(std::string description, uint64_t hosts, ModelLink link,
+                               uint64_t ports) {
+  const uint32_t leaf = AddSwitch(std::move(description));
+  for (uint64_t h = 0; h < hosts; ++h, ++next_host_) {
+    for (uint64_t p = 0; p < ports; ++p) CableHost(next_host_, 0, leaf, link);
+  }
+  return leaf;
 }
 
 // Ports beyond 255 wrap here; Build refuses them by the count.
@@ -242,33 +241,29 @@ absl::StatusOr<std::shared_ptr<const Fabric>> ModelBuilder::Build(const ModelArg
   const bool lids = arguments.Integer("lids") == 1;
   uint64_t next_lid = 1;
   for (const uint32_t ports : adapter_ports_) next_lid += ports;
-  if (lids && next_lid + descriptions_.size() - 1 > kUnicastLids) {
+  if (lids && next_lid + descriptions_.size() - 1 > kMaxUnicastLid) {
     return absl::InvalidArgumentError(
         absl::StrCat("argument lids=1: ", next_lid + descriptions_.size() - 1,
-                     " ports are more than the ", kUnicastLids, " unicast LIDs of a subnet"));
+                     " ports are more than the ", kMaxUnicastLid, " unicast LIDs of a subnet"));
   }
   next_lid = 1;
   const auto take_lid = [&] { return Lid(static_cast<uint16_t>(lids ? next_lid++ : 0)); };
   FabricBuilder builder;
   for (uint32_t s = 0; s < descriptions_.size(); ++s) {
-    if (switch_ports_[s] > kMaxPorts) {
-      return absl::InvalidArgumentError(absl::StrCat("switch ", descriptions_[s], " would need ",
-                                                     switch_ports_[s],
-                                                     " ports; a switch has at most ", kMaxPorts));
+    if (switch_ports_[s] > kMaxNodePorts) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("switch ", descriptions_[s], " would need ", switch_ports_[s],
+                       " ports; a switch has at most ", kMaxNodePorts));
     }
-    SwitchInfo info;
-    info.guid = Guid(kSwitchGuid + s);
-    info.lid = take_lid();
-    info.port_count = static_cast<uint8_t>(std::max<uint32_t>(1, switch_ports_[s]));
-    info.description = std::move(descriptions_[s]);
-    RETURN_IF_ERROR(builder.AddSwitch(std::move(info)));
+    const auto ports = static_cast<uint8_t>(std::max<uint32_t>(1, switch_ports_[s]));
+    RETURN_IF_ERROR(builder.AddSwitch(
+        {Guid(kSwitchGuid + s), take_lid(), ports, 0, 0, std::move(descriptions_[s])}));
   }
   for (uint32_t a = 0; a < adapter_ports_.size(); ++a) {
-    AdapterInfo info;
-    info.guid = AdapterGuid(a);
-    info.port_count = static_cast<uint8_t>(adapter_ports_[a]);
-    info.description = AdapterName(a);
-    RETURN_IF_ERROR(builder.AddAdapter(std::move(info)));
+    RETURN_IF_ERROR(builder.AddNode({.guid = AdapterGuid(a),
+                                     .adapter = AdapterKind::kChannelAdapter,
+                                     .port_count = static_cast<uint8_t>(adapter_ports_[a]),
+                                     .description = AdapterName(a)}));
     for (uint8_t port = 1; port <= adapter_ports_[a]; ++port) {
       RETURN_IF_ERROR(builder.SetAdapterPort(AdapterGuid(a), PortNum(port),
                                              Guid(AdapterGuid(a).value() + port), take_lid()));
@@ -281,30 +276,6 @@ absl::StatusOr<std::shared_ptr<const Fabric>> ModelBuilder::Build(const ModelArg
   }
   cables_.clear();
   return builder.Build();
-}
-
-void CableGroups(ModelBuilder& builder, const std::vector<std::vector<uint32_t>>& global_ports,
-                 ModelLink link) {
-  const size_t groups = global_ports.size();
-  if (groups < 2) return;
-  const size_t rounds = global_ports.front().size() / (groups - 1);
-  const auto carrier = [&](size_t group, size_t other, size_t round) {
-    return global_ports[group][round * (groups - 1) + (other < group ? other : other - 1)];
-  };
-  for (size_t round = 0; round < rounds; ++round) {
-    for (size_t i = 0; i < groups; ++i) {
-      for (size_t j = i + 1; j < groups; ++j) {
-        builder.Cable(carrier(i, j, round), carrier(j, i, round), link);
-      }
-    }
-  }
-}
-
-absl::Status CheckGroups(absl::string_view name, uint64_t groups, uint64_t global_ports) {
-  if (groups <= global_ports + 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "argument ", name, "=", groups, ": the ", global_ports, " global links of a group reach at ",
-      "most ", global_ports + 1, " groups: ask for fewer groups or for more links"));
 }
 
 }  // namespace coppice

@@ -22,7 +22,6 @@ namespace coppice {
 
 // Arguments of a model, as its table documents them: parsed and checked in one place, so that a
 // generator only ever sees values in range.
-
 enum class ArgumentKind : uint8_t {
   kInteger,  // 16
   kExtents,  // 4x4x2: one number a dimension or level
@@ -31,10 +30,10 @@ enum class ArgumentKind : uint8_t {
 
 struct ModelParameter {
   absl::string_view name;
-  ArgumentKind kind = ArgumentKind::kInteger;
   absl::string_view standard;    // the value if it is not given
   uint64_t least = 0, most = 0;  // of integers and of each extent
   absl::string_view meaning;
+  ArgumentKind kind = ArgumentKind::kInteger;
 };
 
 class ModelArguments {
@@ -71,18 +70,18 @@ struct Model {
   absl::StatusOr<std::shared_ptr<const Fabric>> (*generate)(const ModelArguments&);
 };
 
-const Model& DragonflyModel();
-const Model& DragonflyPlusModel();
-const Model& FatTreeModel();
-const Model& HypercubeModel();
-const Model& HyperxModel();
-const Model& MeshModel();
-const Model& PercsModel();
-const Model& TorusModel();
-const Model& XgftModel();
+Model DragonflyModel();
+Model DragonflyPlusModel();
+Model FatTreeModel();
+Model HypercubeModel();
+Model HyperxModel();
+Model MeshModel();
+Model PercsModel();
+Model TorusModel();
+Model XgftModel();
 
 // All models, by name.
-absl::Span<const Model* const> Models();
+absl::Span<const Model> Models();
 
 // Generates "NAME(ARGUMENT=VALUE,...)"; "NAME" alone takes every default. INVALID_ARGUMENT: no such
 // model (the message lists them), or an argument that is unknown, malformed or out of range (it
@@ -94,7 +93,6 @@ std::string ModelUsage(const Model& model);
 
 // What generators build with: switches and hosts by number, cables on the next free ports. Chooses
 // GUIDs and names, and refuses sizes that no switch or machine could hold.
-
 struct ModelLink {
   LinkRate rate;
   float capacity_gbps = 0;  // 0 = from the rate
@@ -115,8 +113,12 @@ class ModelBuilder {
   // are "n0000 mlx5_0", one for each rail.
   explicit ModelBuilder(uint64_t hosts, uint32_t rails = 1);
 
+  // The number that the next switch gets.
+  uint32_t switch_count() const { return static_cast<uint32_t>(descriptions_.size()); }
   // Short, and without quotes: ibsim's consoles and SIM_HOST name the switch by it.
   uint32_t AddSwitch(std::string description);
+  // With the next `hosts` hosts, each on `ports` of its ports.
+  uint32_t AddLeaf(std::string description, uint64_t hosts, ModelLink link, uint64_t ports = 1);
   void Cable(uint32_t switch_a, uint32_t switch_b, ModelLink link);
   // Joins the next port of the host's adapter in `rail` to the switch.
   void CableHost(uint64_t host, uint32_t rail, uint32_t to_switch, ModelLink link);
@@ -142,38 +144,12 @@ class ModelBuilder {
 
   uint32_t rails_;
   int digits_;
+  uint64_t next_host_ = 0;                 // of AddLeaf
   std::vector<std::string> descriptions_;  // [switch]
   std::vector<uint32_t> switch_ports_;     // [switch] used
   std::vector<uint32_t> adapter_ports_;    // [host * rails + rail] used
   std::vector<ModelCable> cables_;
 };
-
-// The two ways in which groups of switches are wired that dragonfly, dragonfly+ and PERCS share.
-
-// Joins every two of the switches first, first + 1, ..., first + count - 1. `link_of(i, j)` is the
-// link between the i-th and the j-th, i < j.
-template <class LinkOf>
-void CableEachPair(ModelBuilder& builder, uint32_t first, uint64_t count, LinkOf link_of) {
-  for (uint64_t i = 0; i < count; ++i) {
-    for (uint64_t j = i + 1; j < count; ++j) {
-      builder.Cable(static_cast<uint32_t>(first + i), static_cast<uint32_t>(first + j),
-                    link_of(i, j));
-    }
-  }
-}
-
-// Joins every pair of groups by the same number of cables, the most that the groups' global ports
-// allow. global_ports[g] lists the switch that each global port of group g is on; all groups have
-// as many.
-//
-// Round k of the ports goes once to every other group in order: port k (groups - 1) + i of a group
-// is its k-th cable to its i-th other group. Ports left over by an incomplete round stay free.
-void CableGroups(ModelBuilder& builder, const std::vector<std::vector<uint32_t>>& global_ports,
-                 ModelLink link);
-
-// INVALID_ARGUMENT if `groups`, the value of the argument `name`, are more than `global_ports` of
-// each can join.
-absl::Status CheckGroups(absl::string_view name, uint64_t groups, uint64_t global_ports);
 
 }  // namespace coppice
 

@@ -8,7 +8,7 @@
 
 #include "absl/algorithm/container.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/tree_request.h"
+#include "daemon/manager/requests.h"
 #include "daemon/rpc/conversion/identifiers.h"
 
 namespace coppice {

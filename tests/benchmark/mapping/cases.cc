@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/fabric/forwarding_table_reader.h"
+#include "daemon/fabric/forwarding_tables.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/tables.h"
 

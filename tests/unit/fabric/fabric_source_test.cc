@@ -8,7 +8,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/fabric/ibnetdiscover.h"
 #include "daemon/fabric/topology_lines.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,5 +1,3 @@
-#include "daemon/fabric/forwarding_table_reader.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -9,9 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "daemon/fabric/fabric_source.h"
+#include "daemon/fabric/forwarding_tables.h"
 #include "daemon/fabric/hierarchy.h"
 #include "daemon/fabric/routes.h"
 #include "tests/support/fabric_check.h"
+#include "tests/support/fabric_text.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tables.h"
 #include "tests/support/tier.h"

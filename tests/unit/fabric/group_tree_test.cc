@@ -175,9 +175,9 @@ void ExpectGroupsAreSubtrees(const Fabric& fabric) {
 }
 
 TEST(GroupTree, AllModels) {
-  for (const Model* model : Models()) {
-    SCOPED_TRACE(std::string(model->name));
-    const auto fabric = GenerateModel(model->name);
+  for (const Model& model : Models()) {
+    SCOPED_TRACE(std::string(model.name));
+    const auto fabric = GenerateModel(model.name);
     ASSERT_TRUE(fabric.ok()) << fabric.status();
     ExpectRight(**fabric);
     ExpectGroupsAreSubtrees(**fabric);

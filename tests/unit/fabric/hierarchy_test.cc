@@ -100,8 +100,8 @@ TEST(Hierarchy, ASpineWithAHostKeepsItsPodTogether) {
 }
 
 TEST(Hierarchy, NestsOnEveryModel) {
-  for (const Model* model : Models()) {
-    const auto fabric = GenerateModel(model->name);
+  for (const Model& model : Models()) {
+    const auto fabric = GenerateModel(model.name);
     ASSERT_TRUE(fabric.ok()) << fabric.status();
     EXPECT_TRUE(CheckFabric(**fabric).ok()) << CheckFabric(**fabric);
     ExpectNested(**fabric, *DeriveHierarchy(**fabric));

@@ -1,7 +1,5 @@
 // The readers and writers of topology text: what is read, what is refused, and that nothing
 // crashes.
-#include "daemon/fabric/ibnetdiscover.h"
-
 #include <algorithm>
 #include <fstream>
 #include <random>
@@ -15,9 +13,10 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/fabric/ibsim_net.h"
+#include "daemon/fabric/topology_lines.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/fabric_text.h"
 #include "tests/support/tier.h"
 
 namespace coppice::ibnetdiscover_test {
@@ -306,13 +305,12 @@ TEST(TopologyReaderTest, MutatedTextsNeverCrash) {
   for (int round = 0; round < rounds; ++round) {
     std::string text = texts[static_cast<size_t>(round) % texts.size()];
     Mutate(text, random);
-    TopologyLines lines(text, "m"), again(text, "m");
     for (const FabricOr& fabric :
-         {ReadFabricText(text, "m"), ReadIbnetdiscover(lines), ReadIbsimNet(again)}) {
+         {ReadFabricText(text, "m"), ReadTextBy(ReadIbnetdiscover, text, "m"),
+          ReadTextBy(ReadIbsimNet, text, "m")}) {
       if (fabric.ok()) {
         const std::string written = WriteIbnetdiscover(**fabric);
-        TopologyLines written_lines(written, "again");
-        ASSERT_TRUE(ReadIbnetdiscover(written_lines).ok()) << text;
+        ASSERT_TRUE(ReadTextBy(ReadIbnetdiscover, written, "again").ok()) << text;
       } else {
         ASSERT_EQ(fabric.status().code(), absl::StatusCode::kInvalidArgument) << fabric.status();
         ASSERT_LT(fabric.status().message().size(), 1000U);

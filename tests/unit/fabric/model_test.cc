@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/fabric/ibnetdiscover.h"
+#include "daemon/fabric/topology_lines.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fabric_check.h"
@@ -234,9 +234,9 @@ TEST(ModelTest, EveryLevelHasItsSpeed) {
 // Absurd values of every argument of every model: a fabric that stands, or an error that names the
 // argument or the size; quickly.
 TEST(ModelTest, AbsurdArgumentsOfEveryModel) {
-  for (const Model* model : Models()) {
+  for (const Model& model : Models()) {
     std::vector<std::string> names = {"speeds", "lids"};
-    for (const ModelParameter& parameter : model->parameters) names.emplace_back(parameter.name);
+    for (const ModelParameter& parameter : model.parameters) names.emplace_back(parameter.name);
     for (const std::string& name : names) {
       for (const char* value : {"",      "-1",          "0",
                                 "1",     "2",           "255",
@@ -248,8 +248,8 @@ TEST(ModelTest, AbsurdArgumentsOfEveryModel) {
                                 "\xff"}) {
         // The whole of PERCS is large: few supernodes do as well.
         const char* const few =
-            model->name == "percs" && name != "supernodes" ? "supernodes=3," : "";
-        const std::string spec = std::string(model->name) + "(" + few + name + "=" + value + ")";
+            model.name == "percs" && name != "supernodes" ? "supernodes=3," : "";
+        const std::string spec = std::string(model.name) + "(" + few + name + "=" + value + ")";
         const auto fabric = GenerateModel(spec);
         if (fabric.ok()) {
           EXPECT_TRUE(CheckFabric(**fabric).ok()) << spec << ": " << CheckFabric(**fabric);
@@ -257,11 +257,11 @@ TEST(ModelTest, AbsurdArgumentsOfEveryModel) {
         }
         EXPECT_EQ(fabric.status().code(), absl::StatusCode::kInvalidArgument) << spec;
         const std::string message(fabric.status().message());
-        EXPECT_THAT(message, HasSubstr("model:" + std::string(model->name))) << spec;
+        EXPECT_THAT(message, HasSubstr("model:" + std::string(model.name))) << spec;
         EXPECT_THAT(message, HasSubstr("usage: ")) << spec;
       }
     }
-    const std::string name(model->name);
+    const std::string name(model.name);
     for (const std::string& spec :
          {name + "(", name + ")", name + "()x", name + "(=)", name + "(,)", name + "(lids)",
           name + "(lids=1,lids=1)", name + "(x=1)"}) {
@@ -298,9 +298,9 @@ TEST(ModelTest, BadArgumentsAreNamedWithRangeAndUsage) {
   refused("dragonfly(a=2,h=1,g=4)", "argument g=4");
   refused("percs(supernodes=300)", "argument supernodes=300");
   refused("xgft(m=2x2,w=1)", "arguments m and w");
-  for (const Model* model : Models()) {
-    EXPECT_THAT(ModelUsage(*model), HasSubstr("speeds: "));
-    EXPECT_TRUE(GenerateModel(model->name).ok()) << model->name;
+  for (const Model& model : Models()) {
+    EXPECT_THAT(ModelUsage(model), HasSubstr("speeds: "));
+    EXPECT_TRUE(GenerateModel(model.name).ok()) << model.name;
   }
 }
 

@@ -13,6 +13,7 @@
 #include "daemon/fabric/fabric_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/fabric_text.h"
 #include "tests/support/tier.h"
 
 namespace coppice::node_list_test {

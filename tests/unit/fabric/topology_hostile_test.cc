@@ -9,12 +9,12 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/fabric/ibnetdiscover.h"
-#include "daemon/fabric/ibsim_net.h"
 #include "daemon/fabric/models/model.h"
+#include "daemon/fabric/topology_lines.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fabric_check.h"
+#include "tests/support/fabric_text.h"
 
 namespace coppice::topology_hostile_test {
 namespace {
@@ -186,27 +186,27 @@ TEST(HostileTopologyTest, FabricsWithoutTheUsual) {
 
 // Every model through both formats.
 TEST(TopologyRoundTripTest, EveryModelInBothFormats) {
-  for (const Model* model : Models()) {
+  for (const Model& model : Models()) {
     const std::string arguments =
-        model->name == "percs"      ? "(supernodes=3,hosts=2)"
-        : model->name == "fat-tree" ? "(leaves=6,spines=3,ports-per-host=2,lids=1,speeds=xdr/2xndr)"
-                                    : "(lids=1,speeds=edr/hdr/ndr)";
-    const FabricOr fabric = GenerateModel(absl::StrCat(model->name, arguments));
+        model.name == "percs"      ? "(supernodes=3,hosts=2)"
+        : model.name == "fat-tree" ? "(leaves=6,spines=3,ports-per-host=2,lids=1,speeds=xdr/2xndr)"
+                                   : "(lids=1,speeds=edr/hdr/ndr)";
+    const FabricOr fabric = GenerateModel(absl::StrCat(model.name, arguments));
     ASSERT_TRUE(fabric.ok()) << fabric.status();
     const std::string text = WriteIbnetdiscover(**fabric);
-    const FabricOr read = ReadFabricText(text, model->name);
+    const FabricOr read = ReadFabricText(text, model.name);
     ASSERT_TRUE(read.ok()) << read.status();
-    EXPECT_TRUE(WriteIbnetdiscover(**read) == text) << model->name;
+    EXPECT_TRUE(WriteIbnetdiscover(**read) == text) << model.name;
     for (uint32_t l = 0; l < (*fabric)->link_count(); ++l) {
       const LinkInfo &x = (*fabric)->link(LinkIndex(l)), &y = (*read)->link(LinkIndex(l));
       ASSERT_EQ(x.rate, y.rate);
       ASSERT_EQ(x.capacity_gbps, y.capacity_gbps);
     }
     const std::string net = WriteIbsimNet(**fabric);
-    const FabricOr simulated = ReadFabricText(net, model->name);
+    const FabricOr simulated = ReadFabricText(net, model.name);
     ASSERT_TRUE(simulated.ok()) << simulated.status();
-    EXPECT_TRUE(WriteIbsimNet(**simulated) == net) << model->name;
-    EXPECT_TRUE(WriteIbnetdiscover(**simulated) == text) << model->name;
+    EXPECT_TRUE(WriteIbsimNet(**simulated) == net) << model.name;
+    EXPECT_TRUE(WriteIbnetdiscover(**simulated) == text) << model.name;
   }
 }
 

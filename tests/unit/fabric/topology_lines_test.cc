@@ -1,4 +1,4 @@
-// Lines from a file in blocks are the lines of the same text in memory; and descriptions and
+// Lines from a file are the lines of the same text in memory; and descriptions and
 // excerpts hold nothing that a program or a terminal stumbles over.
 #include "daemon/fabric/topology_lines.h"
 
@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,8 @@ Read ReadAll(TopologyLines& lines) {
 }
 
 Read FromMemory(absl::string_view text) {
-  TopologyLines lines(text, "memory");
+  std::istringstream in{std::string(text)};
+  TopologyLines lines(in, "memory");
   return ReadAll(lines);
 }
 
@@ -49,9 +51,9 @@ Read FromMemory(absl::string_view text) {
 Read FromFile(const std::string& text) {
   const std::string path = absl::StrCat(::testing::TempDir(), "/coppice_lines_", getpid());
   std::ofstream(path, std::ios::binary) << text;
-  auto file = TopologyFile::Open(path);
+  auto file = OpenFabricFile(path);
   EXPECT_TRUE(file.ok()) << file.status();
-  TopologyLines lines(*file);
+  TopologyLines lines(*file, path);
   const Read first = ReadAll(lines);
   lines.Rewind();
   Read second = ReadAll(lines);
@@ -77,7 +79,7 @@ TEST(TopologyLinesTest, BlocksOfAFileDoNotShow) {
   for (int round = 0; round < (FullTier() ? 300 : 12); ++round) {
     std::string text;
     const size_t longest = round % 3 == 0 ? 90000 : 3000;
-    while (text.size() < 3 * TopologyLines::kBlock) {
+    while (text.size() < 6 * TopologyLines::kMaxLine) {
       text.append(random() % longest, static_cast<char>('a' + random() % 26));
       text += random() % 4 == 0 ? "\r\n" : "\n";
     }
@@ -90,10 +92,17 @@ TEST(TopologyLinesTest, BlocksOfAFileDoNotShow) {
 }
 
 TEST(TopologyLinesTest, EndsWhereNoLineEnds) {
-  const Read read = FromFile("first\n" + std::string(4 * TopologyLines::kBlock, 'x') + "\nlast\n");
+  const Read read =
+      FromFile("first\n" + std::string(8 * TopologyLines::kMaxLine, 'x') + "\nlast\n");
   EXPECT_THAT(read.lines, ElementsAre("first"));
   EXPECT_EQ(read.status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(read.status.message()), HasSubstr(":2: a line of more than"));
+  // The longest line, and one letter more.
+  const std::string longest(TopologyLines::kMaxLine, 'x');
+  for (const absl::string_view end : {"\n", "\nlast\n", ""}) {
+    EXPECT_TRUE(FromFile(absl::StrCat(longest, end)).status.ok());
+    EXPECT_EQ(FromFile(absl::StrCat(longest, "x", end)).lines.size(), 0U);
+  }
 }
 
 TEST(TopologyTextTest, DescriptionsAreCleanUtf8) {

@@ -1,5 +1,3 @@
-#include "daemon/ib/counter_reader.h"
-
 #include <gtest/gtest.h>
 #include <infiniband/mad.h>
 

@@ -1,5 +1,3 @@
-#include "daemon/ib/discovery.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
@@ -20,7 +18,7 @@ constexpr uint8_t kHost = 1, kSwitch = 2, kRouter = 3;
 absl::StatusOr<SweepResult> Sweep(ScriptedSubnet& subnet, SweepOptions options = {},
                                   const SweepResult* last = nullptr) {
   MadEngine engine(subnet, subnet);
-  absl::StatusOr<SubnetRecord> record = Discovery(engine).Read(options);
+  absl::StatusOr<SubnetRecord> record = ReadSubnet(engine, options);
   if (!record.ok()) return record.status();
   if (last != nullptr)
     FillFromLast(*last->fabric, last->tables.get(), !options.keep_forwarding_tables, *record);
@@ -302,11 +300,11 @@ TEST(Discovery, BetweenGroupsOfTablesAnybodyHasTheEngine) {
     looks.push_back(read.size());
     SweepOptions look;
     look.read_forwarding_tables = false;
-    const absl::StatusOr<SubnetRecord> seen = Discovery(engine).Read(look);
+    const absl::StatusOr<SubnetRecord> seen = ReadSubnet(engine, look);
     ASSERT_TRUE(seen.ok()) << seen.status();
     EXPECT_EQ(seen->nodes.size(), 2u + kLeaves);
   };
-  absl::StatusOr<SubnetRecord> record = Discovery(engine).Read(options);
+  absl::StatusOr<SubnetRecord> record = ReadSubnet(engine, options);
   ASSERT_TRUE(record.ok()) << record.status();
   // More than once, after some and before all.
   ASSERT_GT(looks.size(), 1u);
@@ -316,8 +314,8 @@ TEST(Discovery, BetweenGroupsOfTablesAnybodyHasTheEngine) {
   }
   EXPECT_EQ(read.size(), 1u + kLeaves);
   EXPECT_TRUE(record->unanswered.empty());
-  for (const FoundNode& node : record->nodes) {
-    EXPECT_EQ(node.table.size(), node.info.type == NodeType::kSwitch ? 200u : 0u);
+  for (size_t n = 0; n < record->nodes.size(); ++n) {
+    EXPECT_EQ(record->tables[n].ports.size(), record->nodes[n].info.is_switch() ? 200u : 0u);
   }
 }
 

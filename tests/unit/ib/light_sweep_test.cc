@@ -1,5 +1,3 @@
-#include "daemon/ib/light_sweep.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -8,9 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "daemon/ib/counter_reader.h"
-#include "daemon/ib/discovery.h"
-#include "daemon/ib/light_sweep.h"
 #include "daemon/ib/mad_engine.h"
 #include "daemon/ib/swept_subnet.h"
 #include "tests/unit/ib/scripted_subnet.h"
@@ -23,7 +20,7 @@ class ScriptedPort {
       : subnet_(subnet), engine_(subnet, subnet, options) {}
 
   absl::Status Sweep() {
-    absl::StatusOr<SubnetRecord> record = Discovery(engine_).Read({});
+    absl::StatusOr<SubnetRecord> record = ReadSubnet(engine_, {});
     if (!record.ok()) return record.status();
     swept_ = RememberSwitches(*record);
     const absl::StatusOr<SweepResult> result = AssembleFabric(*std::move(record), {});
@@ -32,15 +29,13 @@ class ScriptedPort {
     return absl::OkStatus();
   }
   absl::StatusOr<LightSweepResult> LightSweep() {
-    LightSweeper sweeper(engine_, swept_, light_sweeps_++);
-    absl::StatusOr<LightSweepResult> result = sweeper.Sweep();
-    lids_are_doubtful_ = sweeper.lids_are_doubtful();
-    return result;
+    lids_are_doubtful_ = false;
+    return SweepLightly(engine_, swept_, light_sweeps_++, lids_are_doubtful_);
   }
   // By the last light sweep.
   bool lids_are_doubtful() const { return lids_are_doubtful_; }
   absl::StatusOr<CounterSweep> ReadCounters() {
-    return CounterReader(engine_, subnet_, swept_, agents_).Read();
+    return coppice::ReadCounters(engine_, subnet_, swept_, agents_);
   }
   const MadCounts& counts() const { return engine_.counts(); }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/fabric/forwarding_table_reader.h"
+#include "daemon/fabric/forwarding_tables.h"
 #include "daemon/mapping/search/random.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tables.h"

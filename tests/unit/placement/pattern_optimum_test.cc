@@ -10,11 +10,9 @@
 #include <utility>
 
 #include "daemon/placement/placement_metrics.h"
-#include "daemon/placement/placement_question.h"
 #include "daemon/placement/placement_request.h"
 #include "daemon/placement/placement_search.h"
 #include "daemon/placement/placer.h"
-#include "daemon/placement/rank_order.h"
 #include "tests/support/tier.h"
 #include "tests/unit/mapping/mapping_oracle.h"
 #include "tests/unit/placement/placement_oracle.h"
@@ -163,7 +161,7 @@ TEST(PatternOptimum, HeuristicIsSeldomFarOff) {
           OrderRanks(question, SearchPlacement(question, {}), PatternLimits{.sets = 0}, {});
       ASSERT_TRUE(order.ok()) << order.status();
       const double cost =
-          question.Measure(order->hosts).cost + request.objective.traffic * order->traffic;
+          question.Measure(order->hosts).cost + request.objective.traffic * order->measures.traffic;
       const double slack = 1e-6 * (1 + std::abs(*least));
       ++answered;
       best += cost <= *least + slack ? 1 : 0;

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "daemon/placement/placement_check.h"
 #include "daemon/placement/placement_constraints.h"
+#include "daemon/placement/placement_metrics.h"
 #include "daemon/placement/placement_request.h"
 #include "daemon/placement/placement_search.h"
 #include "daemon/placement/placer.h"

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/placement/placement_check.h"
 #include "daemon/placement/placement_metrics.h"
 
 namespace coppice {

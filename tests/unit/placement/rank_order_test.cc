@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "daemon/placement/count_state.h"
-#include "daemon/placement/placement_question.h"
 #include "daemon/placement/placement_request.h"
 #include "daemon/placement/placer.h"
 #include "tests/unit/placement/placement_oracle.h"
