@@ -3,7 +3,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "daemon/fabric/endpoint_names.h"
-#include "daemon/manager/distances/distance_store.h"
 #include "daemon/manager/distances/distance_meter.h"
 #include "daemon/manager/distances/distance_store.h"
 #include "daemon/rpc/calls/service.h"
