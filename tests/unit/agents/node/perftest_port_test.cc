@@ -1,9 +1,8 @@
 // Which port of a node is measured over.
-#include "agents/node/node_facts.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "agents/node/node_facts.h"
 #include "agents/node/settings.h"
 #include "tests/unit/agents/node/device_folder.h"
 

@@ -1,10 +1,10 @@
 // Reports as perftest prints them, and texts that are none.
-#include "agents/node/perftest/perftest.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <regex>
+
+#include "agents/node/perftest/perftest.h"
 
 namespace coppice::perftest_report_test {
 namespace {
