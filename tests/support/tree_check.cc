@@ -49,7 +49,7 @@ absl::Status CheckParents(absl::Span<const int32_t> parents) {
   return CheckReachesRoot(parents);
 }
 
-std::vector<uint32_t> ChildCounts(absl::Span<const int32_t> parents) {
+std::vector<uint32_t> CountChildren(absl::Span<const int32_t> parents) {
   std::vector<uint32_t> counts(parents.size(), 0);
   for (const int32_t parent : parents) {
     if (parent >= 0) ++counts[parent];
@@ -94,7 +94,7 @@ absl::Status CheckTree(const Fabric& fabric, const AggregationTree& tree, Member
   if (tree.type == TreeType::kTypeI && tree.serving_switch_count() > 0) {
     return NoTree("a type I tree has switches");
   }
-  const std::vector<uint32_t> children = ChildCounts(tree.parents);
+  const std::vector<uint32_t> children = CountChildren(tree.parents);
   for (uint32_t node = tree.rank_count; node < tree.node_count(); ++node) {
     if (!fabric.IsSwitch(tree.vertices[node])) return NoTree("node ", node, " is no switch");
     if (node > tree.rank_count && tree.vertices[node] <= tree.vertices[node - 1]) {
@@ -107,7 +107,7 @@ absl::Status CheckTree(const Fabric& fabric, const AggregationTree& tree, Member
 
 absl::Status CheckDegrees(const AggregationTree& tree, uint32_t nic_degree,
                           absl::Span<const uint32_t> switch_degrees) {
-  const std::vector<uint32_t> children = ChildCounts(tree.parents);
+  const std::vector<uint32_t> children = CountChildren(tree.parents);
   const uint32_t rank_limit = tree.type == TreeType::kTypeI ? nic_degree : 0;
   for (uint32_t node = 0; node < tree.node_count(); ++node) {
     if (!tree.IsRank(node) && switch_degrees.empty()) continue;
