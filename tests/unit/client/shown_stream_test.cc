@@ -16,7 +16,7 @@ TEST(ShownStreamTest, EscapesAllButLinesAndItsOwn) {
   {
     const ShownStream shown(out);
     out << "job \x1b]0;x\x07 " << 7 << '\n' << std::string("\xE2\x80\xAE") << "\xC2" << '\x9B';
-    ShownStream::Control(out, kWipeLine);
+    ShownStream::Control(out, "\r\033[K");
     out << "end\xE2";
   }
   EXPECT_EQ(out.str(), "job \\u001b]0;x\\u0007 7\n\\u202e\\u009b\r\033[Kend\\xe2");

@@ -115,7 +115,9 @@ TEST(Server, IsServingOnceAFabricIsKnown) {
 }
 
 TEST(Server, RefusesARequestOverItsLimit) {
-  Loopback loopback({.server = {.listen = {}, .max_request_bytes = 10'000}});
+  Loopback::Options options;
+  options.server.max_request_bytes = 10'000;
+  Loopback loopback(options);
   v1::RegisterJobRequest request;
   request.set_display_name(std::string(20'000, 'x'));
   request.set_all_endpoints(true);
@@ -137,7 +139,7 @@ TEST(Server, KeepsToTheDeadlineOfACall) {
 
 TEST(Server, StopsListeningWhenShutDown) {
   const TemporaryDirectory directory;
-  Loopback loopback({.server = {.listen = {"unix:" + (directory / "daemon.sock")}}});
+  Loopback loopback({.server = {{}, {"unix:" + (directory / "daemon.sock")}}});
   loopback.RegisterAll();
   loopback.server().Shutdown(absl::Seconds(5));
   loopback.server().Shutdown(absl::Seconds(5));
