@@ -1,6 +1,7 @@
 #include "agents/mpi/core/communicator_ranks.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "agents/mpi/core/returned_errors.h"
@@ -12,6 +13,23 @@ std::atomic<uint64_t> communicators_gone = 0;
 namespace {
 
 int kept_key = MPI_KEYVAL_INVALID;
+
+struct Last {
+  MPI_Comm comm = MPI_COMM_NULL;
+  const CommunicatorRanks* ranks = nullptr;
+  uint64_t gone = 0;
+};
+// Of the thread's last communicators, by handle: those that are used in turns, too.
+constexpr size_t kLasts = 64;
+thread_local Last lasts[kLasts];
+
+// MPICH's handles are numbers, Open MPI's addresses: Fibonacci hashing (Knuth, TAOCP 6.4).
+Last& LastOf(MPI_Comm comm) {
+  uint64_t handle = 0;
+  static_assert(sizeof(comm) <= sizeof(handle));
+  std::memcpy(&handle, &comm, sizeof(comm));
+  return lasts[(handle * 0x9E3779B97F4A7C15u >> 32U) % kLasts];
+}
 
 int Forget(MPI_Comm, int, void* value, void*) {
   communicators_gone.fetch_add(1, std::memory_order_release);
@@ -64,13 +82,19 @@ GroupRanks::GroupRanks(MPI_Comm comm, int (*group_of)(MPI_Comm, MPI_Group*)) {
 }
 
 const CommunicatorRanks* RanksOf(MPI_Comm comm) {
+  const uint64_t gone_before = communicators_gone.load(std::memory_order_acquire);
+  Last& last = LastOf(comm);
+  if (comm == last.comm && gone_before == last.gone) return last.ranks;
   if (comm == MPI_COMM_NULL || kept_key == MPI_KEYVAL_INVALID) return nullptr;
   void* value = nullptr;
   int is_there = 0;
   PMPI_Comm_get_attr(comm, kept_key, &value, &is_there);
-  if (is_there) return static_cast<CommunicatorRanks*>(value);
-  CommunicatorRanks* const ranks = Find(comm);
-  PMPI_Comm_set_attr(comm, kept_key, ranks);
+  auto* ranks = static_cast<CommunicatorRanks*>(value);
+  if (!is_there) {
+    ranks = Find(comm);
+    PMPI_Comm_set_attr(comm, kept_key, ranks);
+  }
+  last = {comm, ranks, gone_before};
   return ranks;
 }
 

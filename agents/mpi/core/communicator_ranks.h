@@ -76,8 +76,9 @@ struct CommunicatorRanks {
 };
 
 // Lives as long as the communicator; null: `comm` is none. The caller may not hold on to it across
-// calls of MPI. From the second call for a communicator on O(1). Not for several threads at once,
-// but others may free other communicators meanwhile.
+// calls of MPI. From the second call for a communicator on O(1); from the second in a row without
+// a call of MPI. Not for several threads at once, but others may free other communicators
+// meanwhile.
 const CommunicatorRanks* RanksOf(MPI_Comm comm);
 
 // Whether all members are of MPI_COMM_WORLD, which each one can tell alone, and without memory of
