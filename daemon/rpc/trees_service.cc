@@ -130,7 +130,8 @@ absl::StatusOr<TreeDetail> StreamDetail(v1::TreeView view, TreeDetail otherwise)
   ASSIGN_OR_RETURN(const TreeDetail detail, FromProto(view));
   if (detail != TreeDetail::kRank) return detail;
   return absl::InvalidArgumentError(
-      "view: RANK is of one rank of one tree; ask for SUMMARY or FULL, then get the rank's part");
+      "view: TREE_VIEW_RANK is of one rank of one tree; ask for SUMMARY or FULL, then get the "
+      "rank's part");
 }
 
 // Of one caller. A batch holds up to some 16 MB of ranks while it waits, and may be planned for

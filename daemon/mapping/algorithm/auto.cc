@@ -104,6 +104,10 @@ std::optional<Mapped> WithoutSearch(const MappingProblem& problem) {
         "ranks talk to themselves alone: it is the optimum, the heaviest where that costs "
         "least"};
   }
+  if (problem.rank_count() == 1) {
+    return Mapped{problem.present(),
+                  "the pattern has one rank, which talks to nobody: the present order"};
+  }
   return Mapped{problem.present(), "no two ranks exchange anything: the present order"};
 }
 
