@@ -2,6 +2,7 @@
 
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -57,7 +58,8 @@ absl::StatusOr<std::shared_ptr<const Fabric>> LoadFabric(absl::string_view spec)
   RETURN_IF_ERROR(CheckFabricSpec(spec));
   if (absl::ConsumePrefix(&spec, "model:")) return GenerateModel(spec);
   const std::string path(absl::StripPrefix(spec, "file:"));
-  ASSIGN_OR_RETURN(std::ifstream file, OpenFabricFile(path));
+  std::vector<char> buffer(size_t{1} << 18);
+  ASSIGN_OR_RETURN(std::ifstream file, OpenFabricFile(path, absl::MakeSpan(buffer)));
   return ReadFabric(file, path);
 }
 

@@ -135,7 +135,7 @@ absl::Status FileError(const std::string& path, int error) {
 
 }  // namespace
 
-absl::StatusOr<std::ifstream> OpenFabricFile(const std::string& path) {
+absl::StatusOr<std::ifstream> OpenFabricFile(const std::string& path, absl::Span<char> buffer) {
   // Looked at before it is opened: a pipe without a writer must not block the daemon.
   std::error_code error;
   const bool is_regular = std::filesystem::is_regular_file(path, error);
@@ -150,7 +150,9 @@ absl::StatusOr<std::ifstream> OpenFabricFile(const std::string& path) {
                                                    " bytes are more than the limit of ",
                                                    kMaxFabricFileBytes));
   }
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file;
+  file.rdbuf()->pubsetbuf(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+  file.open(path, std::ios::binary);
   if (!file) return FileError(path, errno);
   return file;
 }

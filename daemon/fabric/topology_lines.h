@@ -148,8 +148,8 @@ std::string CleanDescription(absl::string_view description);
 inline constexpr uint64_t kMaxFabricFileBytes = uint64_t{1} << 30;
 
 // NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE: as the system says; INVALID_ARGUMENT: no regular file,
-// or one over the limit. Every message names the path.
-absl::StatusOr<std::ifstream> OpenFabricFile(const std::string& path);
+// or one over the limit. Every message names the path. Reads by way of `buffer`, which outlives it.
+absl::StatusOr<std::ifstream> OpenFabricFile(const std::string& path, absl::Span<char> buffer);
 
 // The lines of a topology text, one after another, of which no more than one is in memory. Cuts at
 // '\n', numbers from 1, drops a '\r' before the end and the byte order mark that some editors put
