@@ -1,5 +1,5 @@
 """One user of the daemon, in a process of its own: the honest one, the administrator, attackers. It
-becomes that user before it connects, and then does deeds (deeds.py) that it is told on its standard
+becomes that user before it connects, and then does deeds (honest.py, deeds.py) that it is told on its standard
 input, a line of JSON each; what came of one is a line of JSON on its standard output.
 
   python3 person.py '{"uid": 61001, "group": 0, "address": "unix:...", ...}'"""
@@ -128,7 +128,8 @@ def main():
         if order.get("reports"):
             threading.Thread(target=person.report_always, daemon=True).start()
         try:
-            outcome = {"outcome": getattr(deeds, order["deed"])(person, **order["with"])}
+            deed = getattr(honest, order["deed"], None) or getattr(deeds, order["deed"])
+            outcome = {"outcome": deed(person, **order["with"])}
         except grpc.RpcError as error:
             outcome = {"refused": error.code().name, "words": error.details()}
         except Exception as error:  # whoever gave the order tells it
@@ -141,5 +142,6 @@ if __name__ == "__main__":
     import grpc
 
     import deeds
+    import honest
     from protocol import Protocol
     main()
