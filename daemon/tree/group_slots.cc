@@ -228,42 +228,80 @@ uint32_t ExponentFor(absl::Span<const uint32_t> count, uint32_t least, uint32_t 
 
 }  // namespace
 
-bool FlatGroups::Find(uint32_t width, uint32_t degree_limit) {
-  units_.clear();
-  for (const NestedGroups::Group& group : groups_.groups) {
-    const std::optional<Unit> whole = FindGroup(group, width);
-    if (!whole || whole->root_degree > degree_limit) return false;
-    units_.push_back(*whole);
+FlatGroups::FlatGroups(const NestedGroups& groups)
+    : groups_(groups),
+      around_(groups.groups.size()),
+      parts_(groups.groups.size() + 1),
+      units_(groups.groups.size()),
+      roots_(groups.groups.size()) {
+  has_ranks_only_.reserve(groups.groups.size());
+  for (uint32_t g = 0; g < groups.groups.size(); ++g) {
+    bool ranks_only = true;
+    around_[g] = static_cast<uint32_t>(groups.groups.size());  // of the whole: none
+    for (const uint32_t part : groups.parts_of(groups.groups[g])) {
+      if (part < groups.rank_count) continue;
+      ranks_only = false;
+      around_[part - groups.rank_count] = g;
+    }
+    has_ranks_only_.push_back(ranks_only);
+    if (ranks_only) {
+      const NestedGroups::Group& group = groups.groups[g];
+      most_ranks_ = std::max(most_ranks_, group.end - group.begin);
+    } else {
+      composed_.push_back(g);
+    }
   }
+}
+
+bool FlatGroups::Find(uint32_t width, uint32_t degree_limit) {
+  const bool ranks_fit = most_ranks_ <= width && most_ranks_ <= degree_limit + uint64_t{1};
+  if (!ranks_fit || !ranks_are_found_) {
+    ranks_are_found_ = false;
+    for (uint32_t g = 0; g < groups_.groups.size(); ++g) {
+      if (!FindGroup(g, width, degree_limit)) return false;
+    }
+    ranks_are_found_ = ranks_fit;
+    return true;
+  }
+  return absl::c_all_of(composed_, [&](uint32_t g) { return FindGroup(g, width, degree_limit); });
+}
+
+bool FlatGroups::FindGroup(uint32_t g, uint32_t width, uint32_t degree_limit) {
+  const NestedGroups::Group& group = groups_.groups[g];
+  const uint32_t count = group.end - group.begin;
+  Unit whole;
+  if (has_ranks_only_[g] && count <= width) {  // ordered or not
+    const uint32_t levels = count > 1 ? 1 : 0;
+    whole = {levels, levels, count - 1, groups_.parts[group.begin]};
+  } else if (group.ordered) {
+    return false;
+  } else {
+    Parts& parts = parts_[g];
+    if (!parts.is_valid) Look(group, parts);
+    const bool one_deepest = parts.deepest_parts == 1;
+    const Unit& root = one_deepest ? parts.deepest : parts.last;
+    const uint32_t exponent = ExponentFor(parts.count, parts.least, parts.most, width);
+    if (!FitsOneDigit(parts.count, count, exponent, parts.least,
+                      one_deepest ? root.exponent : parts.least, width)) {
+      return false;
+    }
+    whole = {exponent, parts.deepest.height + (one_deepest ? 0 : 1), root.root_degree + count - 1,
+             root.first_rank};
+  }
+  if (whole.root_degree > degree_limit) return false;
+  if (whole == units_[g]) return true;
+  units_[g] = whole;
+  roots_[g] = whole.first_rank;
+  parts_[around_[g]].is_valid = false;
   return true;
 }
 
-std::optional<FlatGroups::Unit> FlatGroups::FindGroup(const NestedGroups::Group& group,
-                                                      uint32_t width) const {
-  const uint32_t count = group.end - group.begin;
-  const auto is_rank = [&](uint32_t part) { return part < groups_.rank_count; };
-  if (count <= width && absl::c_all_of(groups_.parts_of(group), is_rank)) {  // ordered or not
-    const uint32_t levels = count > 1 ? 1 : 0;
-    return Unit{levels, levels, count - 1, groups_.parts[group.begin]};
-  }
-  if (group.ordered) return std::nullopt;
-  const Parts parts = Look(group);
-  const bool one_deepest = parts.deepest_parts == 1;
-  const Unit& root = one_deepest ? parts.deepest : parts.last;
-  const uint32_t exponent = ExponentFor(parts.count, parts.least, parts.most, width);
-  if (!FitsOneDigit(parts.count, count, exponent, parts.least,
-                    one_deepest ? root.exponent : parts.least, width)) {
-    return std::nullopt;
-  }
-  return Unit{exponent, parts.deepest.height + (one_deepest ? 0 : 1), root.root_degree + count - 1,
-              root.first_rank};
-}
-
-FlatGroups::Parts FlatGroups::Look(const NestedGroups::Group& group) const {
+void FlatGroups::Look(const NestedGroups::Group& group, Parts& seen) const {
   const absl::Span<const uint32_t> parts = groups_.parts_of(group);
-  Parts seen;
   seen.deepest = seen.last = UnitOf(parts[0]);
+  seen.deepest_parts = 0;
   seen.least = seen.most = seen.deepest.exponent;
+  seen.count.assign(1, 0);
   for (const uint32_t part : parts) {
     const Unit unit = UnitOf(part);
     if (unit.exponent >= seen.count.size()) seen.count.resize(unit.exponent + 1, 0);
@@ -281,15 +319,15 @@ FlatGroups::Parts FlatGroups::Look(const NestedGroups::Group& group) const {
       seen.last = unit;
     }
   }
-  return seen;
+  seen.is_valid = true;
 }
 
 void FlatGroups::Parents(std::vector<int32_t>& parents) const {
   parents.assign(groups_.rank_count, -1);
   for (size_t g = 0; g < groups_.groups.size(); ++g) {
     for (const uint32_t part : groups_.parts_of(groups_.groups[g])) {
-      const uint32_t first = UnitOf(part).first_rank, root = units_[g].first_rank;
-      if (first != root) parents[first] = static_cast<int32_t>(root);
+      const uint32_t first = UnitOf(part).first_rank;
+      if (first != roots_[g]) parents[first] = static_cast<int32_t>(roots_[g]);
     }
   }
 }

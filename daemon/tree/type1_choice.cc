@@ -162,8 +162,13 @@ class Type1Search {
     return children;
   }
 
-  // Of widths that give one tree the lowest.
+  // Of widths that give one tree the lowest. Flat groups with roots seen before need no building.
   void AdmitHierarchical(uint32_t width) {
+    if (FindFlat(width)) {
+      std::vector<uint32_t> roots(flat_->roots().begin(), flat_->roots().end());
+      if (absl::c_linear_search(flat_roots_, roots)) return;
+      flat_roots_.push_back(std::move(roots));
+    }
     absl::StatusOr<AggregationTree> tree = Build(TreeBuilder::kHierarchical, width);
     if (!tree.ok() || absl::c_linear_search(hierarchical_, tree->parents)) return;
     Candidate candidate = {.builder = TreeBuilder::kHierarchical, .width = width};
@@ -404,12 +409,16 @@ class Type1Search {
     }
   }
 
-  absl::StatusOr<AggregationTree> BuildHierarchicalAt(uint32_t width) {
+  bool FindFlat(uint32_t width) {
     if (!flat_) {
       groups_ = GroupMembers(*snapshot_.hierarchy, request_.members);
       flat_.emplace(*groups_);
     }
-    if (!flat_->Find(width, nic_degree_)) {
+    return flat_->Find(width, nic_degree_);
+  }
+
+  absl::StatusOr<AggregationTree> BuildHierarchicalAt(uint32_t width) {
+    if (!FindFlat(width)) {
       return BuildHierarchical(fabric_, *groups_, request_.members, width, nic_degree_);
     }
     AggregationTree tree;
@@ -518,6 +527,7 @@ class Type1Search {
   std::optional<NestedGroups> groups_;  // of the members, once hierarchical trees are asked for
   std::optional<FlatGroups> flat_;      // with them
   std::vector<std::vector<int32_t>> hierarchical_;  // parents of those candidates
+  std::vector<std::vector<uint32_t>> flat_roots_;   // of those that are flat
   std::vector<ChannelIndex> path_;                  // of the edge at hand
   std::vector<PostalTree> postal_;                  // once they are candidates
 
