@@ -1,5 +1,6 @@
-// What one plan costs: 64 ranks on the 512-port fabric (both types), and all 40,960 ports of the
-// 80-supernode fabric against one breadth-first search over that fabric in the same run.
+// What one plan costs: 64 ranks on the 512-port fabric, for 8 B and for 64 KiB, whose packets are
+// followed one by one; and all 40,960 ports of the 80-supernode fabric against one breadth-first
+// search over that fabric in the same run.
 //
 // Type 0 is both types and the choice between them. Cold: a snapshot whose routes nobody has asked
 // yet, so that the plan pays for every distance it needs; making the snapshot is not counted.
@@ -62,6 +63,7 @@ void PlanSixtyFourRanks(benchmark::State& state) {
   std::mt19937_64 random(1);
   TreeRequest request;
   if (state.range(0) != 0) request.type = static_cast<TreeType>(state.range(0));
+  request.sizes = {{.bytes = static_cast<uint64_t>(state.range(1)), .weight = 1}};
   request.members.resize(64);
   for (auto _ : state) {
     for (EndpointIndex& member : request.members) {
@@ -72,7 +74,10 @@ void PlanSixtyFourRanks(benchmark::State& state) {
     benchmark::DoNotOptimize(plan);
   }
 }
-BENCHMARK(PlanSixtyFourRanks)->ArgName("type")->Arg(0)->Arg(1)->Arg(2);
+BENCHMARK(PlanSixtyFourRanks)
+    ->ArgNames({"type", "bytes"})
+    ->ArgsProduct({{0, 1, 2}, {8, 64 << 10}})
+    ->Unit(benchmark::kMicrosecond);
 
 // `snapshot` as it is just after a sweep: nobody has asked its routes for a distance yet.
 std::shared_ptr<const Snapshot> Untouched(const Snapshot& snapshot) {
