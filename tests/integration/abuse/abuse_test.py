@@ -91,7 +91,7 @@ class Withstands(unittest.TestCase):
         told = attacker.stop()
         if attack.holds and IS_ROOT and not victim.has_ended():  # what its quotas let it have
             self.scene.administrator.do("end_jobs_of", owner=str(ATTACKER_UID))
-        left = victim.await_memory(most_left(before), LEFT_WITHIN_S)
+        left = victim.await_memory(most_left(before), LEFT_WITHIN_S, lambda: honest.do("day", seconds=0.1))
         late, peak = victim.latest_sign(begun), victim.peak()  # what was begun may have gone on
         has_ended = victim.has_ended()
         wrong, slow = [], []
@@ -121,7 +121,6 @@ class Withstands(unittest.TestCase):
               f"{megabytes(left)}; sign after {late:.1f} s; {'; '.join(figures)}; "
               f"{told}", flush=True)
         return wrong + slow, not wrong
-
 
     def contain(self, attack):
         """For what is bounded by nothing but the unit's MemoryMax: who may not connect cannot do it;
