@@ -95,6 +95,33 @@ class Job(unittest.TestCase):
         self.assertEqual(done.returncode, 5)
         self.assertEqual(done.stderr.count("[UNAVAILABLE]"), 1, done.stderr)
 
+    def asked(self):
+        """How often the daemon has told a problem since it began."""
+        status = json.loads(self.ask("status", "--json").stdout)
+        return sum(int(method["count"]) for method in status["methods"]
+                   if (method["method"], method["code"]) == ("Mapping.GetMappingProblem", "OK"))
+
+    def test_a_daemon_that_is_started_anew_meanwhile(self):
+        """Its fabric has another version then, and the same links. What it refuses then is told, too."""
+        for is_ended in (False, True):
+            line = mpi_run.command(MPI, 2, [SEARCH, "--server", self.daemon.address, "--job", self.job, "--json",
+                                            "--budget", "3s", "--pattern", str(self.pattern)])
+            asked = self.asked()
+            search = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            while search.poll() is None and self.asked() == asked:
+                pass
+            self.daemon.end()
+            self.daemon.start().wait_until_listening()
+            if is_ended:
+                self.control("job", "end", self.job)
+            said, errors = search.communicate(timeout=300)
+            if is_ended:
+                self.assertEqual((6, 1), (search.returncode, errors.count("has ended")), errors)
+                continue
+            self.assertEqual(0, search.returncode, errors)
+            stored = self.control("map", "--job", self.job, "--stored", json_of=True)
+            self.assertEqual(stored["permutation"], json.loads(said)["permutation"])
+
     def test_what_the_daemon_refuses_is_told_once(self):
         done = self.search("--application", "nobodys", check=False)
         self.assertEqual(done.returncode, 3)
