@@ -115,7 +115,8 @@ absl::StatusOr<Response> JobQuestion::Call(grpc::Status (MappingStub::*method)(g
   RetryPause pause(kFirstPause, kLongestPause, static_cast<uint64_t>(absl::ToUnixNanos(now)));
   for (;;) {
     absl::StatusOr<Response> answer = connection_->Call(method, request);
-    if (!absl::IsUnavailable(answer.status()) || absl::Now() >= last) return answer;
+    const bool is_lost = absl::IsUnavailable(answer.status()) || absl::IsCancelled(answer.status());
+    if (!is_lost || absl::Now() >= last) return answer;
     absl::SleepFor(absl::FromChrono(pause.Next()));
   }
 }

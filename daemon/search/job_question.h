@@ -56,7 +56,8 @@ class JobQuestion final {
   explicit JobQuestion(std::unique_ptr<Connection> connection)
       : connection_(std::move(connection)) {}
 
-  // Again, after a pause, while that is UNAVAILABLE: all calls may be made twice.
+  // Again, after a pause, while that is UNAVAILABLE, or CANCELLED, as by a daemon that ends: all
+  // calls may be made twice.
   template <class Request, class Response>
   absl::StatusOr<Response> Call(grpc::Status (MappingStub::*method)(grpc::ClientContext*,
                                                                     const Request&, Response*),
