@@ -15,6 +15,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
+#include "proto/text/byte_size.h"
 #include "proto/text/option_words.h"
 
 namespace coppice {
@@ -253,8 +254,9 @@ void AddList(CLI::App& distance, Session& session) {
       "A matrix as map --distance reads it: time of a byte, in units of the least");
   command
       ->add_option("--message-bytes", options.message_bytes,
-                   "With --matrix: latency counts, too, once in so many bytes")
+                   "With --matrix: latency counts, too, once in so many bytes, such as 8K")
       ->needs(matrix)
+      ->transform(PlainBytes)
       ->check(CLI::PositiveNumber);
 }
 

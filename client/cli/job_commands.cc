@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -13,6 +12,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
+#include "proto/text/byte_size.h"
 
 namespace coppice {
 namespace {
@@ -160,13 +160,12 @@ std::string ReadSetting(const std::string& text, v1::SetQuotaRequest& request) {
   if (equals == std::string::npos) return "give LIMIT=NUMBER, LIMIT=none or LIMIT=configured";
   request.set_name(text.substr(0, equals));
   const std::string value = text.substr(equals + 1);
-  int64_t number = 0;
   if (value == "none") {
     request.set_unlimited(true);
   } else if (value == "configured") {
     request.set_as_configured(true);
-  } else if (absl::SimpleAtoi(value, &number) && number >= 0) {
-    request.set_limit(number);
+  } else if (const auto number = ParseByteSize(value, INT64_MAX)) {
+    request.set_limit(static_cast<int64_t>(*number));
   } else {
     return "\"" + value + "\" is neither a number from 0 on, nor none, nor configured";
   }
@@ -262,8 +261,8 @@ void AddQuotaCommand(CLI::App& app, Session& session) {
                          ->excludes(user);
   command
       ->add_option("--set", line.set,
-                   "Administrators: LIMIT=NUMBER, LIMIT=none or, to take back what was set, "
-                   "LIMIT=configured")
+                   "Administrators: LIMIT=NUMBER, such as pattern_bytes=1G, LIMIT=none or, to take "
+                   "back what was set, LIMIT=configured")
       ->check([](const std::string& text) {
         v1::SetQuotaRequest request;
         return ReadSetting(text, request);

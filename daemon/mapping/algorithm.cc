@@ -222,9 +222,10 @@ absl::StatusOr<Mapped> MappingAlgorithm::Run(const MappingProblem& problem, cons
                                              const AlgorithmOptions& options,
                                              const SearchControl& control) const {
   if (!needs_fabric.empty() && !problem.on_fabric()) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "%s %s and there is no fabric: name one, or choose an algorithm that takes distances", name,
-        needs_fabric));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s %s and there is no fabric: name one, or choose an algorithm that takes "
+                        "distances, such as multisection",
+                        name, needs_fabric));
   }
   return run(problem, start, MethodOptions(*this, options), control);
 }

@@ -1,9 +1,14 @@
 #include "daemon/search/job_question.h"
 
+#include <chrono>
 #include <initializer_list>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "client/library/retry_pause.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tools/command.h"
+#include "google/protobuf/util/message_differencer.h"
 #include "proto/text/option_words.h"
 #include "proto/text/plain_text.h"
 #include "proto/text/text_file.h"
@@ -13,6 +18,10 @@ namespace {
 
 // A call may bring 128 MiB of distances.
 constexpr absl::Duration kCallDeadline = absl::Minutes(1);
+// Daemons and agents that are started anew are back in that time, and have swept the fabric.
+// Whoever is not there at the beginning may only have slipped.
+constexpr absl::Duration kRestart = absl::Minutes(1), kSlip = absl::Seconds(2);
+constexpr std::chrono::milliseconds kFirstPause(100), kLongestPause(2'000);
 // What PutOrder takes.
 constexpr size_t kMaxNote = 1024;
 
@@ -96,27 +105,58 @@ void CheckJobUsage(const SearchOptions& options) {
 
 }  // namespace
 
+template <class Request, class Response>
+absl::StatusOr<Response> JobQuestion::Call(grpc::Status (MappingStub::*method)(grpc::ClientContext*,
+                                                                               const Request&,
+                                                                               Response*),
+                                           const Request& request) {
+  const absl::Time now = absl::Now();
+  const absl::Time last = now + (problem_.fabric_version() == 0 ? kSlip : kRestart);
+  RetryPause pause(kFirstPause, kLongestPause, static_cast<uint64_t>(absl::ToUnixNanos(now)));
+  for (;;) {
+    absl::StatusOr<Response> answer = connection_->Call(method, request);
+    const bool is_lost = absl::IsUnavailable(answer.status()) || absl::IsCancelled(answer.status());
+    if (!is_lost || absl::Now() >= last) return answer;
+    absl::SleepFor(absl::FromChrono(pause.Next()));
+  }
+}
+
 absl::StatusOr<std::unique_ptr<JobQuestion>> JobQuestion::Ask(const SearchOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, ConnectionFor(options));
   std::unique_ptr<JobQuestion> question(new JobQuestion(std::move(connection)));
   v1::GetMappingProblemRequest request;
   RETURN_IF_ERROR(FillTask(options, *request.mutable_task()));
-  ASSIGN_OR_RETURN(question->problem_,
-                   question->connection_->Call(&MappingStub::GetMappingProblem, request));
+  ASSIGN_OR_RETURN(question->problem_, question->Call(&MappingStub::GetMappingProblem, request));
   question->task_ = std::move(*request.mutable_task());
   question->task_.set_fabric_version(question->problem_.fabric_version());
   return question;
+}
+
+bool JobQuestion::IsAsBefore() {
+  v1::GetMappingProblemRequest request;
+  *request.mutable_task() = task_;
+  request.mutable_task()->clear_fabric_version();
+  absl::StatusOr<v1::MappingProblem> now = Call(&MappingStub::GetMappingProblem, request);
+  if (!now.ok()) return false;
+  task_.set_fabric_version(now->fabric_version());
+  now->set_fabric_version(problem_.fabric_version());
+  return google::protobuf::util::MessageDifferencer::Equals(*now, problem_);
 }
 
 absl::Status JobQuestion::Measure(MappingAnswer& answer) {
   v1::EvaluateMappingRequest request;
   *request.mutable_task() = task_;
   request.mutable_permutation()->Add(answer.slots.begin(), answer.slots.end());
-  ASSIGN_OR_RETURN(const v1::MappingEvaluation evaluation,
-                   connection_->Call(&MappingStub::EvaluateMapping, request));
-  answer.before = FromProto(evaluation.before());
-  answer.after = FromProto(evaluation.after());
-  answer.score = evaluation.score();
+  auto evaluation = Call(&MappingStub::EvaluateMapping, request);
+  // The version moves with every change and every start of the daemon.
+  if (absl::IsAborted(evaluation.status()) && IsAsBefore()) {
+    request.mutable_task()->set_fabric_version(task_.fabric_version());
+    evaluation = Call(&MappingStub::EvaluateMapping, request);
+  }
+  RETURN_IF_ERROR(evaluation.status());
+  answer.before = FromProto(evaluation->before());
+  answer.after = FromProto(evaluation->after());
+  answer.score = evaluation->score();
   return absl::OkStatus();
 }
 
@@ -125,7 +165,7 @@ absl::Status JobQuestion::Put(const MappingAnswer& answer) {
   request.set_job_id(task_.job_id());
   request.mutable_permutation()->Add(answer.slots.begin(), answer.slots.end());
   request.set_note(std::string(CutText(ShownText(answer.reason), kMaxNote)));
-  return connection_->Call(&MappingStub::PutOrder, request).status();
+  return Call(&MappingStub::PutOrder, request).status();
 }
 
 void AddSearchOptions(CLI::App& app, SearchOptions& options) {

@@ -15,6 +15,7 @@
 #include "daemon/mapping/output/mapping_answer.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
+#include "proto/text/byte_size.h"
 #include "proto/text/option_words.h"
 #include "proto/text/text_file.h"
 
@@ -37,7 +38,9 @@ void AddPatternOptions(CLI::App& command, MapOptions& options) {
           "the same with counts of messages for weights, or a trace, of which its messages count");
   command
       .add_option("--bytes-per-message", options.bytes_per_message,
-                  "what a message weighs beside its bytes: latency times bandwidth; default 0")
+                  "what a message weighs beside its bytes, such as 8K: latency times bandwidth; "
+                  "default 0")
+      ->transform(PlainBytes)
       ->check([](const std::string& text) {
         double bytes = 0;
         const bool is_weight = ParseWeight(text, bytes).ok();

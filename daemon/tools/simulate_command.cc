@@ -27,6 +27,7 @@
 #include "daemon/tree/batch/batch.h"
 #include "daemon/tree/batch/grid.h"
 #include "daemon/tree/planner.h"
+#include "proto/text/byte_size.h"
 #include "proto/text/option_words.h"
 #include "proto/text/rank_ranges.h"
 #include "proto/text/text_file.h"
@@ -523,7 +524,8 @@ void AddSimulationOptions(CLI::App& command, SimulateOptions& options) {
   AddCount(command, "--runs", options.runs, "runs with seeds from --seed on; default 1")
       ->check(CLI::Range(1, 1'000'000));
   AddCount(command, "--header-bytes", options.header_bytes,
-           "what a packet carries beside its payload; default what the profile says");
+           "what a packet carries beside its payload; default what the profile says")
+      ->transform(PlainBytes);
   AddCommunicatorOptions(command, options.communicators)->require_option(0, 1);
   command
       .add_option("--skew", options.skew_us,

@@ -284,6 +284,8 @@ class MapGolden(ScratchFiles):
                     for pair in {*weights, *seen}}
             Question(8, both, range(8), distance).verify(
                 self.map(*arguments, *more, "--bytes-per-message", "2.5"))
+            self.assertEqual(*(self.map(*arguments, *more, "--bytes-per-message", size)["objective"]
+                               for size in ("8192", "8K")))
 
     def test_nothing_to_gain(self):
         fabric, net = self.net()
@@ -438,6 +440,7 @@ class MapGolden(ScratchFiles):
                 ((*here, "--fabric", "model:torus()"), "--fabric excludes --hierarchy"),
                 (("--qap", pattern, "--bytes-per-message", "1"), "--bytes-per-message excludes --qap"),
                 ((*here, "--bytes-per-message", "-1"), "is not a number of bytes from 0 up"),
+                ((*here, "--bytes-per-message", "8KK"), "is not a number of bytes from 0 up"),
                 ((*here, "--routes", "shortest"), "no --fabric excludes --routes"),
                 ((*here, "--load", "x"), "no --fabric excludes --load"),
                 ((*here, "--links", "3"), "no --fabric excludes --links"),

@@ -27,8 +27,7 @@ extern __attribute__((weak)) int COPPICE_WEIGHTS_EMPTY;
 namespace {
 
 int Made(int error, MPI_Comm* made) {
-  if (error == MPI_SUCCESS) CommunicatorMade(*made);
-  return error;
+  return error == MPI_SUCCESS ? CommunicatorMade(*made) : error;
 }
 
 // Calls make(&made) and hands the new communicator over.

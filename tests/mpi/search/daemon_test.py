@@ -95,6 +95,39 @@ class Job(unittest.TestCase):
         self.assertEqual(done.returncode, 5)
         self.assertEqual(done.stderr.count("[UNAVAILABLE]"), 1, done.stderr)
 
+    def asked(self):
+        """How often the daemon has told a problem since it began."""
+        status = json.loads(self.ask("status", "--json").stdout)
+        return sum(int(method["count"]) for method in status["methods"]
+                   if (method["method"], method["code"]) == ("Mapping.GetMappingProblem", "OK"))
+
+    def search_over_a_restart(self):
+        """Its exit status, what it said, and errors."""
+        line = mpi_run.command(MPI, 2, [SEARCH, "--server", self.daemon.address, "--job", self.job, "--json", "--budget",
+                                        "1s", "--threads", "1", "--pattern", str(self.pattern)])
+        asked = self.asked()
+        search = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while search.poll() is None and self.asked() == asked:
+            pass
+        self.daemon.end()
+        self.daemon.start().wait_until_listening()
+        said, errors = search.communicate(timeout=300)
+        return search.returncode, said, errors
+
+    def test_a_daemon_that_is_started_anew_meanwhile(self):
+        """Its fabric has another version then, and the same links."""
+        status, said, errors = self.search_over_a_restart()
+        self.assertEqual(0, status, errors)
+        stored = self.control("map", "--job", self.job, "--stored", json_of=True)
+        self.assertEqual(stored["permutation"], json.loads(said)["permutation"])
+
+    def test_a_daemon_that_comes_back_with_other_links(self):
+        fabric = self.daemon.command.index("--fabric") + 1
+        self.daemon.command[fabric] = "model:fat-tree(leaves=2,spines=2,hosts-per-leaf=8)"
+        status, _, errors = self.search_over_a_restart()
+        self.assertEqual((6, 1), (status, errors.count("[ABORTED]")), errors)
+        self.assertIn("no order is kept", self.control("map", "--job", self.job, "--stored", status=3))
+
     def test_what_the_daemon_refuses_is_told_once(self):
         done = self.search("--application", "nobodys", check=False)
         self.assertEqual(done.returncode, 3)

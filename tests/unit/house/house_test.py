@@ -58,8 +58,8 @@ TABLE = {
     "db": (["daemon/base", "daemon/tree"], [GRPC, MAD, PROTO]),
     "client": (["client/library", "proto", "proto/text"], [SQLITE, MAD]),
     # Shares options, readers and reports with coppice-plan.
-    "daemon/search": (["daemon/base", "daemon/fabric", "daemon/mapping", "daemon/tools", "client", "proto",
-                       "proto/text"],
+    "daemon/search": (["daemon/base", "daemon/fabric", "daemon/mapping", "daemon/tools", "client",
+                       "client/library", "proto", "proto/text"],
                       [GRPC, SQLITE, MAD]),
     # Loaded into MPI programs: nothing of gRPC there.
     "agents/mpi": (["client/library", "proto", "proto/text"], [GRPC, SQLITE, MAD]),
@@ -70,7 +70,7 @@ TABLE = {
 # Interfaces only: a folder may include `db/store.h`, never what is behind it.
 # The simulator judges the evaluation and knows of trees what they are, nothing of what they cost.
 # Of these files alone; the rest of the folder has what it needs from them.
-FILES = {"daemon/search": {"client": {"job_question"}}}
+FILES = {"daemon/search": {"client": {"job_question"}, "client/library": {"job_question"}}}
 # What a request says of its tree is one struct, which the store keeps.
 ONLY = {"db": {"daemon/tree": {"daemon/tree/tree_spec.h"}},
         "daemon/manager": {"db": {"db/store.h"}}, "daemon/rpc": {"db": {"db/store.h"}},

@@ -76,6 +76,9 @@ class SimulateCommand(unittest.TestCase):
         alone = rows("--bytes", "8")[8, "kary"]["simulated"]["median_us"]
         arguments = ("--grid", "4x4", "--bytes", "20000", "--header-bytes", "26")
         many = rows(*arguments)
+        size = ("--grid", "4x4", "--bytes", "2K", "--header-bytes")
+        self.assertEqual(rows(*size, "1024"), rows(*size, "1K"))
+        self.assertNotEqual(rows(*size, "26"), rows(*size, "1K"))
         self.assertEqual({"kary", "knomial", "hierarchical", "postal", "type II", "auto"},
                          {builder for _, builder in many})
         late = rows(*arguments, "--skew", "1000")[20000, "kary"]["simulated"]["median_us"]
