@@ -5,9 +5,9 @@
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/manager/distances/distance_meter.h"
 #include "daemon/manager/distances/distance_store.h"
-#include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/calls/streams.h"
 #include "daemon/rpc/conversion/identifiers.h"
+#include "daemon/rpc/service.h"
 #include "proto/text/node_list.h"
 
 namespace coppice {

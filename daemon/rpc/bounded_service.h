@@ -18,8 +18,8 @@
 
 #include "daemon/rpc/calls/admission.h"
 #include "daemon/rpc/calls/peer.h"
-#include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/listen/connections.h"
+#include "daemon/rpc/service.h"
 
 namespace coppice {
 

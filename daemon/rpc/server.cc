@@ -13,10 +13,10 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/rpc/bounded_service.h"
-#include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/listen/guarded_reads.h"
 #include "daemon/rpc/listen/listeners.h"
 #include "daemon/rpc/listen/tls_credentials.h"
+#include "daemon/rpc/service.h"
 
 namespace coppice {
 namespace {

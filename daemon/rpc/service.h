@@ -5,8 +5,8 @@
 //   unary call --may the caller?--> at once, or on a worker --handler--> End
 //
 // Services are no classes of gRPC's: BoundedService puts them behind the bounds of their callers.
-#ifndef COPPICE_DAEMON_RPC_CALLS_SERVICE_H_
-#define COPPICE_DAEMON_RPC_CALLS_SERVICE_H_
+#ifndef COPPICE_DAEMON_RPC_SERVICE_H_
+#define COPPICE_DAEMON_RPC_SERVICE_H_
 
 #include <google/protobuf/message.h>
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
@@ -301,4 +301,4 @@ void AnswerJob(UnaryCall* call, absl::StatusOr<JobView> job, Manager* manager, W
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_RPC_CALLS_SERVICE_H_
+#endif  // COPPICE_DAEMON_RPC_SERVICE_H_
