@@ -39,9 +39,13 @@
 
 namespace coppice {
 
+class Connections;
+
 namespace v1 {
+class AgentHello;
 class Job;
-}
+class PingPongResult;
+}  // namespace v1
 
 // Calls of one caller that may wait for a worker: each holds its request, which may be large.
 inline constexpr size_t kMaxWaitingCalls = 256;
@@ -298,6 +302,27 @@ std::unique_ptr<Service> MakeReflectionService(const ServiceParts& parts);
 // Ends a call that registered a job, or started one, with it, and with its endpoints.
 void AnswerJob(UnaryCall* call, absl::StatusOr<JobView> job, Manager* manager, WorkerPool* workers,
                v1::Job& response);
+
+// What the Agents service reads of agents. INVALID_ARGUMENT: a port that is no GUID.
+absl::StatusOr<AgentInfo> FromProto(const v1::AgentHello& hello);
+PingPongOutcome FromProto(const v1::PingPongResult& result);
+
+// Where its listing by pairs goes on: after this one; both empty: from the start. INVALID_ARGUMENT:
+// not a token of such a listing.
+absl::StatusOr<HostPair> ParsePairToken(absl::string_view token);
+std::string PairToken(absl::string_view from, absl::string_view to);
+
+// What the calls of all services share. Outlives them.
+struct Bounds {
+  Admission* admission = nullptr;
+  Peers* peers = nullptr;
+  Connections* connections = nullptr;
+  size_t most_request_bytes = 0;   // of any method
+  size_t most_request_memory = 0;  // that one request may take
+};
+
+// In front of `service`. Both outlive it.
+std::unique_ptr<grpc::Service> MakeBoundedService(const Service& service, const Bounds* bounds);
 
 }  // namespace coppice
 
