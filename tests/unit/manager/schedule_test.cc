@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "daemon/manager/sweep/sweeper.h"
+#include "daemon/manager/sweeper.h"
 #include "tests/support/tier.h"
 
 namespace coppice::schedule_test {
