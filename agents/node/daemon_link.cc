@@ -3,10 +3,9 @@
 #include <random>
 #include <utility>
 
-#include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "client/connection.h"
 #include "client/library/messages.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
@@ -15,12 +14,6 @@ namespace {
 // administrators (daemon/rpc/calls/peer.h).
 constexpr char kUserKey[] = "coppice-user";
 constexpr char kByAgentKey[] = "coppice-by-agent";
-constexpr size_t kLongestUser = 255;
-
-// gRPC ends the process over metadata of other characters.
-bool CanBeNamed(absl::string_view user) {
-  return !user.empty() && user.size() <= kLongestUser && absl::c_all_of(user, absl::ascii_isgraph);
-}
 
 // A daemon that restarts is back within seconds; hundreds of agents that come back do so within
 // a few. gRPC adds a random fifth.
@@ -137,7 +130,8 @@ std::shared_ptr<ForwardedCall> DaemonLink::Call(const ForwardedCall::Request& re
   std::shared_ptr<ForwardedCall> call(new ForwardedCall(loop_, token_, request.is_own_stream));
   call->self_ = call;
   call->events_ = std::move(events);
-  if (!request.is_own_stream && !CanBeNamed(request.user)) {
+  // gRPC ends the process over metadata of other characters.
+  if (!request.is_own_stream && !IsWord(request.user)) {
     call->End({grpc::StatusCode::INVALID_ARGUMENT,
                "user: has no name of 1 to 255 printable characters; give the uid in digits"});
     return call;

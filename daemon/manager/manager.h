@@ -34,21 +34,44 @@
 #include "daemon/manager/fabric_view.h"
 #include "daemon/manager/grants.h"
 #include "daemon/manager/jobs.h"
-#include "daemon/manager/load/load_keeper.h"
+#include "daemon/manager/load_keeper.h"
 #include "daemon/manager/options.h"
 #include "daemon/manager/placement/placements.h"
-#include "daemon/manager/profiles.h"
 #include "daemon/manager/repair.h"
 #include "daemon/manager/requests.h"
+#include "daemon/manager/rounds.h"
 #include "daemon/manager/store_calls.h"
-#include "daemon/manager/sweep/rounds.h"
-#include "daemon/manager/sweep/sweeper.h"
+#include "daemon/manager/sweeper.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/topology.h"
 #include "daemon/tree/cost_profile.h"
 #include "db/store.h"
 
 namespace coppice {
+
+// The use cases of calibration (profiles.cc). Thread-safe. Methods as Manager's.
+class Profiles : private UseCase {
+ public:
+  using Profile = std::shared_ptr<const CostProfile>;
+
+  // Puts the configured profile in force.
+  explicit Profiles(const UseCase& with);
+
+  // Puts in force what an earlier run left; empty: nothing. Text that is no profile any more is
+  // told, as a log line and an event, and left in the store for whoever wants to mend it.
+  void Restore(const std::string& toml);
+
+  // Another configured profile: in force at once, unless a calibrated one is.
+  void Configure(const CostProfile& profile);
+
+  void Calibrate(const CalibrateArgs& args, Callback<std::shared_ptr<const CalibrationView>> done);
+  void Reset(Callback<Profile> done);
+
+ private:
+  void PutInForce(Profile profile);
+
+  Profile configured_;  // guarded by tables_->mu
+};
 
 class Manager final {
  public:

@@ -10,7 +10,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/connection.h"
@@ -20,12 +19,10 @@
 #include "daemon/tools/tree_inputs.h"
 #include "proto/request_check.h"
 #include "proto/text/environment.h"
+#include "proto/text/limits.h"
 
 namespace coppice {
 namespace {
-
-// Ctrl-C is there for who has less.
-constexpr absl::Duration kPatience = absl::Hours(24 * 365);
 
 // `tree`, `place` and `fabric` alone ask what is asked most: advice, and a description.
 std::vector<std::string> InFull(int argc, char** argv) {
@@ -57,7 +54,8 @@ std::string WithoutEffect(const CLI::App& app, const Session& session) {
 int RunOffline(const Session& session, const OfflineOptions& options) {
   const auto channel = StartOfflineDaemon(options, session.needs_fabric);
   if (!channel.ok()) return Fail(channel.status());
-  Connection connection(options.fabric.fabric, kPatience, *channel);
+  // Ctrl-C is there for who has less time.
+  Connection connection(options.fabric.fabric, kMaxPeriod, *channel);
   return RunCommand(session, connection, absl::StrCat("planning on ", options.fabric.fabric));
 }
 

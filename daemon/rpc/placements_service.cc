@@ -7,9 +7,9 @@
 #include "coppice/v1/placements.pb.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/manager/placement/placements.h"
-#include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/conversion/patterns.h"
+#include "daemon/rpc/service.h"
 #include "proto/text/node_list.h"
 
 namespace coppice {

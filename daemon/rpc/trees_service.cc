@@ -1,10 +1,10 @@
 // The Trees service: coppice/v1/trees.proto over the manager. Status codes are stated there.
 
 #include "coppice/v1/trees.pb.h"
-#include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/calls/streams.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/conversion/trees_conversion.h"
+#include "daemon/rpc/service.h"
 
 namespace coppice {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/manager/load/channel_states.h"
+#include "daemon/manager/channel_states.h"
 
 namespace coppice {
 namespace {

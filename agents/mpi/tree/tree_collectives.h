@@ -24,6 +24,10 @@ COPPICE_TREE_COLLECTIVES(COPPICE_TREE_CALL)
 // Collective over the new communicator, right after it was made; does nothing unless trees are
 // asked for at creation. MPI_COMM_NULL is allowed. Returns as WithMemory.
 int CommunicatorMade(MPI_Comm comm);
+// The same of what an MPI function has made, if it has: `error` is what it returned.
+inline int Made(int error, const MPI_Comm* made) {
+  return error == MPI_SUCCESS ? CommunicatorMade(*made) : error;
+}
 
 // MPI_SUCCESS; or `work` finds no memory. That is MPI_ERR_NO_MEM, told to the handler of `comm`, as
 // a shortage within MPI: the others, which have no word of it, go along the tree.

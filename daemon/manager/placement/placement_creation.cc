@@ -98,11 +98,11 @@ absl::Status Placements::CheckArgs(const Draft& draft) const {
     status.Update(CheckLength("display_name", args.display_name, kMaxNameBytes));
     status.Update(CheckTask(args.task));
     status.Update(CheckPositions(args.task, options_->max_job_ranks));
-    const absl::Duration term = args.term.value_or(kShortestTerm);
-    if (term < kShortestTerm || term > kLongestTerm) {
-      status.Update(absl::InvalidArgumentError(absl::StrCat(
-          "term: ", absl::FormatDuration(term), " must be between ",
-          absl::FormatDuration(kShortestTerm), " and ", absl::FormatDuration(kLongestTerm))));
+    const absl::Duration term = args.term.value_or(kMinLease);
+    if (term < kMinLease || term > kMaxLease) {
+      status.Update(absl::InvalidArgumentError(
+          absl::StrCat("term: ", absl::FormatDuration(term), " must be between ",
+                       absl::FormatDuration(kMinLease), " and ", absl::FormatDuration(kMaxLease))));
     }
     if (status.ok()) {
       status.Update(tables_->quotas.CheckLease(AccountOf(args), TermOf(args), "term"));

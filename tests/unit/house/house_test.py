@@ -236,9 +236,11 @@ class House(unittest.TestCase):
             self.assertEqual(["Rounds: a.h, b.h"], twice_named(root))
 
     def test_every_folder_of_ours_is_in_the_table(self):
+        guide = (SOURCE / "daemon/README.md").read_text(encoding="utf-8")
         for file in (SOURCE / "daemon").iterdir():
             if file.is_dir():
                 self.assertIn(f"daemon/{file.name}", TABLE)
+                self.assertIn(f"\n| daemon/{file.name} | ", guide)
 
     def test_top_level_holds_what_was_agreed(self):
         top = {entry.name for entry in SOURCE.iterdir()

@@ -1,5 +1,5 @@
 // What is told of two views: the kinds, their objects, and that many of a kind become one.
-#include "daemon/manager/sweep/fabric_events.h"
+#include "daemon/manager/fabric_events.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 
 #include "daemon/manager/inventory.h"
 #include "daemon/manager/options.h"
-#include "daemon/manager/sweep/rounds.h"
+#include "daemon/manager/rounds.h"
 #include "tests/unit/manager/routed_fixture.h"
 
 namespace coppice::manager_light_sweep_test {

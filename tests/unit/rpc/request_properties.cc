@@ -4,10 +4,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "coppice/v1/agents.pb.h"
 #include "daemon/manager/distances/agent_table.h"
-#include "daemon/rpc/agents_service.h"
 #include "daemon/rpc/conversion/fabric_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
+#include "daemon/rpc/service.h"
 #include "google/protobuf/stubs/logging.h"
 
 namespace coppice {

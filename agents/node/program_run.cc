@@ -1,4 +1,4 @@
-#include "agents/node/perftest/program_run.h"
+#include "agents/node/program_run.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agents/node/perftest/perftest.h"
+#include "agents/node/perftest.h"
 
 namespace coppice {
 namespace {

@@ -1,4 +1,4 @@
-#include "agents/node/perftest/perftest.h"
+#include "agents/node/perftest.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "agents/node/perftest/program_run.h"
+#include "agents/node/program_run.h"
 
 namespace coppice {
 namespace {

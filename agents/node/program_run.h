@@ -1,7 +1,7 @@
 // One of perftest's programs on one side of a measurement, from its start to its end, and what it
 // and the one on the other side tell each other (perftest.h has the picture).
-#ifndef COPPICE_AGENTS_NODE_PERFTEST_PROGRAM_RUN_H_
-#define COPPICE_AGENTS_NODE_PERFTEST_PROGRAM_RUN_H_
+#ifndef COPPICE_AGENTS_NODE_PROGRAM_RUN_H_
+#define COPPICE_AGENTS_NODE_PROGRAM_RUN_H_
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -121,4 +121,4 @@ class ProgramRun final {
 
 }  // namespace coppice
 
-#endif  // COPPICE_AGENTS_NODE_PERFTEST_PROGRAM_RUN_H_
+#endif  // COPPICE_AGENTS_NODE_PROGRAM_RUN_H_

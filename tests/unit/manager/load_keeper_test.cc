@@ -1,5 +1,5 @@
 // Counter sweeps on a small fat tree: what plans, people and the store see of them.
-#include "daemon/manager/load/load_keeper.h"
+#include "daemon/manager/load_keeper.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,14 +12,14 @@
 //
 // Says of each how it went; when they run, and on which thread: sweeper.h. One call at a
 // time.
-#ifndef COPPICE_DAEMON_MANAGER_SWEEP_ROUNDS_H_
-#define COPPICE_DAEMON_MANAGER_SWEEP_ROUNDS_H_
+#ifndef COPPICE_DAEMON_MANAGER_ROUNDS_H_
+#define COPPICE_DAEMON_MANAGER_ROUNDS_H_
 
 #include "daemon/fabric/subnet_port.h"
-#include "daemon/manager/load/load_keeper.h"
+#include "daemon/manager/fabric_events.h"
+#include "daemon/manager/load_keeper.h"
 #include "daemon/manager/repair.h"
-#include "daemon/manager/sweep/fabric_events.h"
-#include "daemon/manager/sweep/sweeper.h"
+#include "daemon/manager/sweeper.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/topology.h"
 
@@ -65,4 +65,4 @@ class Rounds : private UseCase {
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_MANAGER_SWEEP_ROUNDS_H_
+#endif  // COPPICE_DAEMON_MANAGER_ROUNDS_H_

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/manager/load/load_keeper.h"
+#include "daemon/manager/load_keeper.h"
 
 namespace coppice::unread_watch_test {
 namespace {

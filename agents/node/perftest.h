@@ -18,8 +18,8 @@
 // (node/README.md says why). Whichever side fails says why; the active one then says that it goes
 // on over TCP, which the passive one repeats, or breaks off. A program ends with the measurement at
 // the latest.
-#ifndef COPPICE_AGENTS_NODE_PERFTEST_PERFTEST_H_
-#define COPPICE_AGENTS_NODE_PERFTEST_PERFTEST_H_
+#ifndef COPPICE_AGENTS_NODE_PERFTEST_H_
+#define COPPICE_AGENTS_NODE_PERFTEST_H_
 
 #include <cstdint>
 #include <string>
@@ -67,4 +67,4 @@ std::string LastWords(absl::string_view output);
 
 }  // namespace coppice
 
-#endif  // COPPICE_AGENTS_NODE_PERFTEST_PERFTEST_H_
+#endif  // COPPICE_AGENTS_NODE_PERFTEST_H_

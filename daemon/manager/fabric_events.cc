@@ -1,4 +1,4 @@
-#include "daemon/manager/sweep/fabric_events.h"
+#include "daemon/manager/fabric_events.h"
 
 #include <algorithm>
 #include <iterator>

@@ -8,8 +8,8 @@
 //
 // GUIDs are node GUIDs. A node that did not answer is unreachable, not gone, and so is what was to
 // be seen through it only (inventory.h); each of their links is down all the same.
-#ifndef COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
-#define COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
+#ifndef COPPICE_DAEMON_MANAGER_FABRIC_EVENTS_H_
+#define COPPICE_DAEMON_MANAGER_FABRIC_EVENTS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -115,4 +115,4 @@ class DownLinks final {
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_MANAGER_SWEEP_FABRIC_EVENTS_H_
+#endif  // COPPICE_DAEMON_MANAGER_FABRIC_EVENTS_H_

@@ -1,5 +1,5 @@
-// Topologies with reorder = true. First Coppice is asked which process each node of one should go
-// to.
+// Topologies. With reorder = true Coppice is asked first which process each node of one should go
+// to: the one whose place suits it becomes rank i of the new communicator for node i.
 //
 //   nodes' edges --gather--> leader --coppice_map--> order --broadcast--> everybody
 //
@@ -13,7 +13,7 @@
 //   MPI_Cart_create, MPI_Dist_graph_create   any process may give any edges: same arguments
 //   MPI_Dist_graph_create_adjacent           each gives its own node's: those of old rank p
 //                                            go to new rank p, in their order
-#include "agents/mpi/reorder/reorder.h"
+#include <mpi.h>
 
 #include <chrono>
 #include <climits>
@@ -26,9 +26,32 @@
 
 #include "agents/mpi/core/communicator_ranks.h"
 #include "agents/mpi/core/session.h"
+#include "agents/mpi/tree/tree_collectives.h"
 
 namespace coppice::mpi {
 namespace {
+
+// Arguments of MPI_Dist_graph_create, MPI_Dist_graph_create_adjacent and MPI_Cart_create.
+struct DistGraph {
+  int count;
+  const int* sources;
+  const int* degrees;
+  const int* destinations;
+  const int* weights;
+};
+struct AdjacentGraph {
+  int in_degree;
+  const int* sources;
+  const int* in_weights;
+  int out_degree;
+  const int* destinations;
+  const int* out_weights;
+};
+struct Grid {
+  int dimensions;
+  const int* sizes;
+  const int* periods;
+};
 
 // Node `from` sends `weight` to node `to`.
 struct Edge {
@@ -328,8 +351,9 @@ int NodesOf(const Grid& grid, int size) {
   return static_cast<int>(nodes);
 }
 
-// Collective: what `make` makes of `comm` in the order that was found. True and false as in
-// reorder.h.
+// Collective: what `make` makes of `comm` in the order that was found. All members take the same
+// way, here and in the functions below: true: *made was made and *error is what MPI returns; false:
+// nothing was made, and the native call is to be made.
 template <typename Make>
 bool MakeInOrder(MPI_Comm comm, int nodes, bool valid, const std::vector<Edge>& edges,
                  MPI_Comm* made, int* error, const Make& make) {
@@ -344,8 +368,6 @@ bool MakeInOrder(MPI_Comm comm, int nodes, bool valid, const std::vector<Edge>& 
   PMPI_Comm_free(&reordered);
   return true;
 }
-
-}  // namespace
 
 bool ReorderDistGraph(MPI_Comm comm, const DistGraph& graph, MPI_Info info, MPI_Comm* made,
                       int* error) {
@@ -392,4 +414,47 @@ bool ReorderGrid(MPI_Comm comm, const Grid& grid, MPI_Comm* made, int* error) {
   });
 }
 
+}  // namespace
 }  // namespace coppice::mpi
+
+using namespace coppice::mpi;  // NOLINT: the parts of this very library
+
+extern "C" {
+
+int MPI_Dist_graph_create(MPI_Comm comm, int count, const int sources[], const int degrees[],
+                          const int destinations[], const int weights[], MPI_Info info, int reorder,
+                          MPI_Comm* made) {
+  const DistGraph graph = {count, sources, degrees, destinations, weights};
+  int error = MPI_SUCCESS;
+  if (reorder && ReorderDistGraph(comm, graph, info, made, &error)) {
+    return Made(error, made);
+  }
+  return Made(PMPI_Dist_graph_create(comm, count, sources, degrees, destinations, weights, info,
+                                     reorder, made),
+              made);
+}
+
+int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int in_degree, const int sources[],
+                                   const int in_weights[], int out_degree, const int destinations[],
+                                   const int out_weights[], MPI_Info info, int reorder,
+                                   MPI_Comm* made) {
+  const AdjacentGraph graph = {in_degree,  sources,      in_weights,
+                               out_degree, destinations, out_weights};
+  int error = MPI_SUCCESS;
+  if (reorder && ReorderAdjacentGraph(comm, graph, info, made, &error)) {
+    return Made(error, made);
+  }
+  return Made(PMPI_Dist_graph_create_adjacent(comm, in_degree, sources, in_weights, out_degree,
+                                              destinations, out_weights, info, reorder, made),
+              made);
+}
+
+int MPI_Cart_create(MPI_Comm comm, int dimensions, const int sizes[], const int periods[],
+                    int reorder, MPI_Comm* made) {
+  const Grid grid = {dimensions, sizes, periods};
+  int error = MPI_SUCCESS;
+  if (reorder && ReorderGrid(comm, grid, made, &error)) return Made(error, made);
+  return Made(PMPI_Cart_create(comm, dimensions, sizes, periods, reorder, made), made);
+}
+
+}  // extern "C"

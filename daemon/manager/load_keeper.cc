@@ -1,4 +1,4 @@
-#include "daemon/manager/load/load_keeper.h"
+#include "daemon/manager/load_keeper.h"
 
 #include <algorithm>
 #include <cmath>

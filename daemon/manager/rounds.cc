@@ -1,4 +1,4 @@
-#include "daemon/manager/sweep/rounds.h"
+#include "daemon/manager/rounds.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,6 +1,4 @@
 // What the process takes, against what this test makes it take.
-#include "daemon/base/process.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "daemon/rpc/server.h"
 
 namespace coppice::process_test {
 namespace {

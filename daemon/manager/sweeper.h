@@ -9,8 +9,8 @@
 // way and is then next; woken repairs go before the timetable, but not two in a row before a step
 // that is due; before Start and after Stop, whoever asks runs the sweep itself. A kind of
 // sweep that fails is told once, and once more when it is well again.
-#ifndef COPPICE_DAEMON_MANAGER_SWEEP_SWEEPER_H_
-#define COPPICE_DAEMON_MANAGER_SWEEP_SWEEPER_H_
+#ifndef COPPICE_DAEMON_MANAGER_SWEEPER_H_
+#define COPPICE_DAEMON_MANAGER_SWEEPER_H_
 
 #include <condition_variable>
 #include <cstdint>
@@ -213,4 +213,4 @@ class Sweeper {
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_MANAGER_SWEEP_SWEEPER_H_
+#endif  // COPPICE_DAEMON_MANAGER_SWEEPER_H_

@@ -1,4 +1,4 @@
-#include "daemon/manager/load/channel_states.h"
+#include "daemon/manager/channel_states.h"
 
 #include <limits>
 #include <numeric>

@@ -5,8 +5,8 @@
 //                                      |  ^
 //   view --Adopt--> states [channel] <-+--+     carried over by the two ends of each link, node
 //   GUID readings --Take, UpdateLoads--> states      and port: what has another end is another link
-#ifndef COPPICE_DAEMON_MANAGER_LOAD_CHANNEL_STATES_H_
-#define COPPICE_DAEMON_MANAGER_LOAD_CHANNEL_STATES_H_
+#ifndef COPPICE_DAEMON_MANAGER_CHANNEL_STATES_H_
+#define COPPICE_DAEMON_MANAGER_CHANNEL_STATES_H_
 
 #include <algorithm>
 #include <array>
@@ -321,4 +321,4 @@ class ChannelStates {
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_MANAGER_LOAD_CHANNEL_STATES_H_
+#endif  // COPPICE_DAEMON_MANAGER_CHANNEL_STATES_H_

@@ -1,4 +1,4 @@
-#include "daemon/manager/sweep/sweeper.h"
+#include "daemon/manager/sweeper.h"
 
 #include <algorithm>
 #include <array>

@@ -5,8 +5,8 @@
 //   unary call --may the caller?--> at once, or on a worker --handler--> End
 //
 // Services are no classes of gRPC's: BoundedService puts them behind the bounds of their callers.
-#ifndef COPPICE_DAEMON_RPC_CALLS_SERVICE_H_
-#define COPPICE_DAEMON_RPC_CALLS_SERVICE_H_
+#ifndef COPPICE_DAEMON_RPC_SERVICE_H_
+#define COPPICE_DAEMON_RPC_SERVICE_H_
 
 #include <google/protobuf/message.h>
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
@@ -39,9 +39,13 @@
 
 namespace coppice {
 
+class Connections;
+
 namespace v1 {
+class AgentHello;
 class Job;
-}
+class PingPongResult;
+}  // namespace v1
 
 // Calls of one caller that may wait for a worker: each holds its request, which may be large.
 inline constexpr size_t kMaxWaitingCalls = 256;
@@ -299,6 +303,27 @@ std::unique_ptr<Service> MakeReflectionService(const ServiceParts& parts);
 void AnswerJob(UnaryCall* call, absl::StatusOr<JobView> job, Manager* manager, WorkerPool* workers,
                v1::Job& response);
 
+// What the Agents service reads of agents. INVALID_ARGUMENT: a port that is no GUID.
+absl::StatusOr<AgentInfo> FromProto(const v1::AgentHello& hello);
+PingPongOutcome FromProto(const v1::PingPongResult& result);
+
+// Where its listing by pairs goes on: after this one; both empty: from the start. INVALID_ARGUMENT:
+// not a token of such a listing.
+absl::StatusOr<HostPair> ParsePairToken(absl::string_view token);
+std::string PairToken(absl::string_view from, absl::string_view to);
+
+// What the calls of all services share. Outlives them.
+struct Bounds {
+  Admission* admission = nullptr;
+  Peers* peers = nullptr;
+  Connections* connections = nullptr;
+  size_t most_request_bytes = 0;   // of any method
+  size_t most_request_memory = 0;  // that one request may take
+};
+
+// In front of `service`. Both outlive it.
+std::unique_ptr<grpc::Service> MakeBoundedService(const Service& service, const Bounds* bounds);
+
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_RPC_CALLS_SERVICE_H_
+#endif  // COPPICE_DAEMON_RPC_SERVICE_H_

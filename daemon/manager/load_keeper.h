@@ -10,8 +10,8 @@
 //
 // Invariants: load never is negative, above 1 or not a number; the wall clock only labels; what a
 // link carried survives a sweep that saw it again, and nothing else. Knows no MADs and no SQL.
-#ifndef COPPICE_DAEMON_MANAGER_LOAD_LOAD_KEEPER_H_
-#define COPPICE_DAEMON_MANAGER_LOAD_LOAD_KEEPER_H_
+#ifndef COPPICE_DAEMON_MANAGER_LOAD_KEEPER_H_
+#define COPPICE_DAEMON_MANAGER_LOAD_KEEPER_H_
 
 #include <array>
 #include <cstddef>
@@ -30,8 +30,8 @@
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/fabric/subnet_port.h"
+#include "daemon/manager/channel_states.h"
 #include "daemon/manager/fabric_view.h"
-#include "daemon/manager/load/channel_states.h"
 #include "daemon/manager/tables.h"
 #include "db/store.h"
 
@@ -264,4 +264,4 @@ class LoadKeeper {
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_MANAGER_LOAD_LOAD_KEEPER_H_
+#endif  // COPPICE_DAEMON_MANAGER_LOAD_KEEPER_H_

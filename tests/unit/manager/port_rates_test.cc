@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "daemon/manager/load/channel_states.h"
-#include "daemon/manager/load/load_keeper.h"
+#include "daemon/manager/channel_states.h"
+#include "daemon/manager/load_keeper.h"
 #include "tests/support/tier.h"
 
 namespace coppice::port_rates_test {
