@@ -1,6 +1,6 @@
 // What a search is said to take is more than what it takes, for every method of the portfolio's
 // kinds of problems: all that is allocated is counted here, by a binary of its own.
-#include "daemon/mapping/search_bytes.h"
+#include "tests/support/search_bytes.h"
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -56,9 +56,10 @@ void ExpectEnough(const char* name, MappingProblem problem, uint32_t threads, do
   const uint64_t most = FullTier() ? 60'000 : 6'000;
   const SearchControl control(
       [&] { return __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) > most; }, nullptr);
-  const size_t estimate = SearchBytes(name, problem, threads), before = held;
+  const MappingAlgorithm& algorithm = **FindMappingAlgorithm(name);
+  const size_t estimate = SearchBytes(algorithm, problem, threads), before = held;
   most_held = before;
-  const auto mapped = RunAlgorithm(**FindMappingAlgorithm(name), problem, {}, options, control);
+  const auto mapped = RunAlgorithm(algorithm, problem, {}, options, control);
   ASSERT_TRUE(mapped.ok()) << mapped.status();
   EXPECT_LE(most_held - before, estimate)
       << name << ", " << problem.rank_count() << " ranks, " << threads << " threads";
