@@ -48,7 +48,8 @@ void operator delete(void* at, size_t, std::align_val_t) noexcept { Free(at); }
 namespace coppice::search_bytes_test {
 namespace {
 
-void ExpectEnough(const char* name, MappingProblem problem, uint32_t threads, double rounds) {
+void ExpectEnough(absl::string_view name, const MappingProblem& problem, uint32_t threads,
+                  double rounds) {
   AlgorithmOptions options;
   options.threads = threads;
   if (rounds > 0) options.parameters = {{"rounds", rounds}};
@@ -91,6 +92,16 @@ TEST(SearchBytes, AreEnoughForDensePatterns) {
     for (const char* name : {"congestion", "greedy", "recursive", "multicore", "multisection"}) {
       ExpectEnough(name, problem, threads, 0);
     }
+  }
+}
+
+// Large enough that a matrix, a population or a table which a method's row does not tell of shows.
+TEST(SearchBytes, AreEnoughForEveryMethod) {
+  const MappingProblem problem = ProblemOnModel("fat-tree(leaves=16,spines=8,hosts-per-leaf=16)",
+                                                256, 2, RandomPattern(512, 0.2, 1));
+  for (const MappingAlgorithm* algorithm : MappingAlgorithms()) {
+    ExpectEnough(algorithm->name, problem, 2,
+                 algorithm->memory == SearchMemory::kPortfolio ? 1 : 0);
   }
 }
 
