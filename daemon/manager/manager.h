@@ -151,8 +151,6 @@ class Manager final {
   DaemonCounts Counts() const;
   // How the reading of the subnet fares. Never waits for it.
   SweepStanding Sweeps() const { return sweeper_.standing(); }
-  // Other periods than at the start, from now on.
-  void SetSweepPeriods(const SweepPeriods& periods) { sweeper_.SetPeriods(periods); }
   absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) {
     return calls_.store().Events(filter);
   }
@@ -227,13 +225,12 @@ class Manager final {
   // The daemon heard nobody for so long, at least Background::kStall: leases and terms that this
   // may have cost a renewal begin anew; a second or more is an event.
   void ForgiveStall(absl::Duration stalled);
-  // Plans anew, or revokes, the trees that do not stand on the published fabric; Sweep does so,
-  // too. Blocks. False: some are left, because the store failed or others were always quicker.
-  bool RepairTrees() { return repair_.Run(/*swept=*/false); }
   // Writes what was granted, released and refused since the last call as events.
   void FlushActivity();
 
  private:
+  friend class ManagerPeer;  // of tests, which repair by hand
+
   Manager(Store* store, SubnetPort* port, const Clock* clock, ManagerOptions options,
           uint64_t last_version);
   absl::Duration Expire(absl::Duration now);

@@ -25,7 +25,6 @@
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/input/pattern_file.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search_bytes.h"
 #include "tests/benchmark/mapping/cases.h"
 
 namespace coppice {
@@ -85,12 +84,12 @@ void RunCase(const Case& c, bool congestion, bool shuffled, double budget, uint3
   std::ofstream("/proc/self/clear_refs") << "5";
   AlgorithmOptions options;
   options.threads = threads;
-  const size_t estimate = SearchBytes("auto", problem, options.threads);
+  const MappingAlgorithm& algorithm = **FindMappingAlgorithm("auto");
+  const size_t estimate = SearchBytes(algorithm, problem, options.threads);
   begin = Now();
   const SearchControl control([&] { return Now() - begin >= budget; }, nullptr,
                               [&] { return begin + budget - Now(); });
-  const Mapped mapped =
-      RunAlgorithm(**FindMappingAlgorithm("auto"), problem, {}, options, control).value();
+  const Mapped mapped = RunAlgorithm(algorithm, problem, {}, options, control).value();
   const double took = Now() - begin;
   std::ifstream status("/proc/self/status");
   double most = MostMiB();

@@ -33,7 +33,7 @@ def hops(a, b):
 
 
 def measures(hosts, held):
-    """Of a set of hosts, those of placement_request.h that routes and load are no part of."""
+    """Of a set of hosts, those of placement_terms.h that routes and load are no part of."""
     leaves = {h // LEAF for h in hosts}
     pairs = list(itertools.combinations(hosts, 2))
     total = sum(hops(a, b) for a, b in pairs)

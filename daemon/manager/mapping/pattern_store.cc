@@ -9,7 +9,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/mapping/pattern_codec.h"
 #include "proto/text/plain_text.h"
 
 namespace coppice {

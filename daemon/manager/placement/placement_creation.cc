@@ -73,7 +73,8 @@ void Fill(const Fabric& fabric, const PlacementPlan& plan, const PlacementTask& 
   record.permutation = plan.permutation;
   record.is_exclusive = task.constraints.exclusive_switches;
   record.reason = plan.reason;
-  record.measures = MeasuresJson(plan.measures, plan.is_optimal);
+  record.measures = plan.measures;
+  record.is_optimal = plan.is_optimal;
 }
 
 absl::Status CheckCount(size_t requests) {
@@ -232,8 +233,6 @@ absl::Status Placements::PlanAll(PlacementSnapshot& placing, Draft& draft, CallB
     PlacementView& view = draft[i].view;
     if (plan.ok()) {
       Fill(fabric, *plan, task, *record);
-      view.measures = plan->measures;
-      view.is_optimal = plan->is_optimal;
       draft[i].wish = {record->nodes, LeavesOf(*placing.index, plan->hosts), record->is_exclusive};
       if (i + 1 < draft.size()) {
         placing.Add(plan->hosts, record->is_exclusive,

@@ -51,8 +51,6 @@ using PlacementCancelled = std::function<bool()>;
 // A placement or, with an id of 0, advice. Immutable.
 struct PlacementView {
   std::shared_ptr<const PlacementRecord> record;
-  PlacementMeasures measures;
-  bool is_optimal = false;
   absl::Duration term_left;  // zero unless held
   std::string why_not;       // of advice: there is no placement, and why
 };
@@ -75,18 +73,6 @@ struct NodeDistancesView {
 // Key of a payload on RESOURCE_EXHAUSTED statuses: who holds what is wanted, one line each,
 // "SUBJECT DESCRIPTION"; rpc turns it into a google.rpc.QuotaFailure.
 inline constexpr char kHoldersPayload[] = "coppice/holders";
-
-// The measures of a placement as the JSON text that its record keeps. The reader takes only what
-// the writer makes; of text that somebody edited by hand it reads what it finds.
-
-// {"leaf_switches":2,...,"cost":4.5,"is_optimal":1}
-std::string MeasuresJson(const PlacementMeasures& measures, bool is_optimal);
-
-struct RecordedMeasures {
-  PlacementMeasures measures;
-  bool is_optimal = false;
-};
-RecordedMeasures ParseMeasures(absl::string_view json);
 
 // A task in names as a request in indices of one fabric.
 

@@ -55,7 +55,7 @@ TABLE = {
         ["daemon/base", "daemon/fabric", "daemon/manager", "daemon/rpc", "daemon/tools", "db", "client",
          "client/library", "proto", "proto/text"],
         [SQLITE, MAD]),
-    "db": (["daemon/base", "daemon/tree"], [GRPC, MAD, PROTO]),
+    "db": (["daemon/base", "daemon/placement", "daemon/tree"], [GRPC, MAD, PROTO]),
     "client": (["client/library", "proto", "proto/text"], [SQLITE, MAD]),
     # Shares options, readers and reports with coppice-plan.
     "daemon/search": (["daemon/base", "daemon/fabric", "daemon/mapping", "daemon/tools", "client",
@@ -71,8 +71,9 @@ TABLE = {
 # The simulator judges the evaluation and knows of trees what they are, nothing of what they cost.
 # Of these files alone; the rest of the folder has what it needs from them.
 FILES = {"daemon/search": {"client": {"job_question"}, "client/library": {"job_question"}}}
-# What a request says of its tree is one struct, which the store keeps.
-ONLY = {"db": {"daemon/tree": {"daemon/tree/tree_spec.h"}},
+# What a request says of its tree, and what a placement measures, is one struct, which the store keeps.
+ONLY = {"db": {"daemon/tree": {"daemon/tree/tree_spec.h"},
+               "daemon/placement": {"daemon/placement/placement_terms.h"}},
         "daemon/manager": {"db": {"db/store.h"}}, "daemon/rpc": {"db": {"db/store.h"}},
         "daemon/simulation": {"daemon/tree": {"daemon/tree/tree.h", "daemon/tree/cost_profile.h",
                                               "daemon/tree/tree_spec.h"}}}

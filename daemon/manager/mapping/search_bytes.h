@@ -1,14 +1,14 @@
 // How much memory a search may take, told before it begins: who runs several can refuse one more.
-#ifndef COPPICE_DAEMON_MAPPING_SEARCH_BYTES_H_
-#define COPPICE_DAEMON_MAPPING_SEARCH_BYTES_H_
+#ifndef COPPICE_DAEMON_MANAGER_MAPPING_SEARCH_BYTES_H_
+#define COPPICE_DAEMON_MANAGER_MAPPING_SEARCH_BYTES_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
 
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/mapping_problem.h"
 
 namespace coppice {
@@ -28,9 +28,9 @@ struct SearchExtent {
   size_t clustered = 0;               // they may be found as those of a full matrix
 };
 
-// Fills in what `algorithm` does with `parameters`, by name, and presets elsewhere; ranks, slots
-// and `objective` are known.
-void SetMethod(absl::string_view algorithm,
+// Fills in what `algorithm` takes by its SearchMemory, with `parameters` by name and presets
+// elsewhere; ranks, slots and `objective` are known.
+void SetMethod(const MappingAlgorithm& algorithm,
                absl::Span<const std::pair<std::string, double>> parameters,
                const Objective& objective, SearchExtent& extent);
 
@@ -38,9 +38,7 @@ void SetMethod(absl::string_view algorithm,
 // ranks, pairs, slots, channels and with places times leaf switches, the last up to
 // PlaceDistances::kMaxTableBytes; tables of routes and dense problems are bounded by constants.
 size_t SearchBytes(const SearchExtent& extent, uint32_t threads);
-// Of `algorithm` with its presets.
-size_t SearchBytes(absl::string_view algorithm, const MappingProblem& problem, uint32_t threads);
 
 }  // namespace coppice
 
-#endif  // COPPICE_DAEMON_MAPPING_SEARCH_BYTES_H_
+#endif  // COPPICE_DAEMON_MANAGER_MAPPING_SEARCH_BYTES_H_

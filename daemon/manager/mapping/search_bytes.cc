@@ -1,7 +1,6 @@
-#include "daemon/mapping/search_bytes.h"
+#include "daemon/manager/mapping/search_bytes.h"
 
 #include <algorithm>
-#include <initializer_list>
 
 #include "daemon/mapping/algorithm/algorithms.h"
 #include "daemon/mapping/output/mapping_answer.h"
@@ -16,7 +15,7 @@ namespace coppice {
 namespace {
 
 // Bytes for each of them, counted from the structures and found to be enough
-// (tests/unit/mapping/search_bytes_test.cc, tests/benchmark/README.md).
+// (tests/unit/manager/mapping/search_bytes_test.cc, tests/benchmark/README.md).
 constexpr size_t kOfPair = 2 * (4 + 8 + 8 + 8);  // a graph: neighbour, weight, both directions
 constexpr size_t kGraphs = 5;    // of the ranks: one kept, the others while a task cuts or joins
 constexpr size_t kOfRank = 400;  // seats, queues, stamps, mappings of a task
@@ -49,22 +48,17 @@ constexpr uint32_t kLines = 2;  // of the portfolio (algorithm/auto.h)
 
 }  // namespace
 
-void SetMethod(absl::string_view algorithm,
+void SetMethod(const MappingAlgorithm& algorithm,
                absl::Span<const std::pair<std::string, double>> parameters,
                const Objective& objective, SearchExtent& extent) {
-  const auto is_any_of = [&](std::initializer_list<absl::string_view> names) {
-    return std::find(names.begin(), names.end(), algorithm) != names.end();
-  };
-  const bool portfolio = algorithm == kAutoAlgorithm;
-  extent.populations = is_any_of({"parallel-genetic", "combined"});
-  extent.dense =
-      portfolio ? extent.slots <= kPortfolioDenseSlots
-                : extent.populations || is_any_of({"memetic", "robust-tabu", "parallel-annealing"});
-  extent.counts_links =
-      portfolio ? objective.congestion > 0
-                : is_any_of({"congestion", "threshold-accepting", "greedy", "multicore"});
+  const SearchMemory memory = algorithm.memory;
+  const bool portfolio = memory == SearchMemory::kPortfolio;
+  extent.populations = memory == SearchMemory::kPopulations;
+  extent.dense = portfolio ? extent.slots <= kPortfolioDenseSlots
+                           : extent.populations || memory == SearchMemory::kDense;
+  extent.counts_links = portfolio ? objective.congestion > 0 : memory == SearchMemory::kLinks;
   extent.lines = portfolio && extent.counts_links ? kLines : 0;
-  if (!portfolio && !is_any_of({"cp-nsc", "hierarchical-clustering"})) return;
+  if (!portfolio && memory != SearchMemory::kEigenvectors) return;
   extent.clustered = portfolio && extent.ranks > kMaxClustered ? 0 : extent.ranks;
   size_t vectors = kPresetEigenvectors;
   for (const auto& [name, value] : parameters) {
@@ -92,25 +86,6 @@ size_t SearchBytes(const SearchExtent& e, uint32_t threads) {
   if (e.populations) bytes += kMaxPopulationBytes;
   bytes += EmbeddingBytes(e, at_once);
   return e.dense ? bytes + DenseBytes(e.slots, at_once) : bytes;
-}
-
-size_t SearchBytes(absl::string_view algorithm, const MappingProblem& problem, uint32_t threads) {
-  const Places& places = *problem.places;
-  SearchExtent extent;
-  extent.ranks = problem.rank_count();
-  extent.pairs = problem.pattern->pair_count();
-  extent.slots = places.slot_count();
-  extent.places = extent.leaves = places.count();
-  SetMethod(algorithm, {}, problem.objective, extent);
-  if (problem.on_fabric()) {
-    const Fabric& fabric = *problem.snapshot->fabric;
-    extent.channels = fabric.channel_count();
-    extent.switches = fabric.switch_count();
-    extent.tables = problem.snapshot->routes->kind() == RouteKind::kForwardingTables;
-    const LeafRings rings(fabric, places);
-    if (rings.complete()) extent.leaves = rings.count();
-  }
-  return SearchBytes(extent, threads);
 }
 
 }  // namespace coppice

@@ -1,6 +1,6 @@
 // What a search is said to take is more than what it takes, for every method of the portfolio's
 // kinds of problems: all that is allocated is counted here, by a binary of its own.
-#include "daemon/mapping/search_bytes.h"
+#include "tests/support/search_bytes.h"
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -48,7 +48,8 @@ void operator delete(void* at, size_t, std::align_val_t) noexcept { Free(at); }
 namespace coppice::search_bytes_test {
 namespace {
 
-void ExpectEnough(const char* name, MappingProblem problem, uint32_t threads, double rounds) {
+void ExpectEnough(absl::string_view name, const MappingProblem& problem, uint32_t threads,
+                  double rounds) {
   AlgorithmOptions options;
   options.threads = threads;
   if (rounds > 0) options.parameters = {{"rounds", rounds}};
@@ -56,9 +57,10 @@ void ExpectEnough(const char* name, MappingProblem problem, uint32_t threads, do
   const uint64_t most = FullTier() ? 60'000 : 6'000;
   const SearchControl control(
       [&] { return __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED) > most; }, nullptr);
-  const size_t estimate = SearchBytes(name, problem, threads), before = held;
+  const MappingAlgorithm& algorithm = **FindMappingAlgorithm(name);
+  const size_t estimate = SearchBytes(algorithm, problem, threads), before = held;
   most_held = before;
-  const auto mapped = RunAlgorithm(**FindMappingAlgorithm(name), problem, {}, options, control);
+  const auto mapped = RunAlgorithm(algorithm, problem, {}, options, control);
   ASSERT_TRUE(mapped.ok()) << mapped.status();
   EXPECT_LE(most_held - before, estimate)
       << name << ", " << problem.rank_count() << " ranks, " << threads << " threads";
@@ -90,6 +92,16 @@ TEST(SearchBytes, AreEnoughForDensePatterns) {
     for (const char* name : {"congestion", "greedy", "recursive", "multicore", "multisection"}) {
       ExpectEnough(name, problem, threads, 0);
     }
+  }
+}
+
+// Large enough that a matrix, a population or a table which a method's row does not tell of shows.
+TEST(SearchBytes, AreEnoughForEveryMethod) {
+  const MappingProblem problem = ProblemOnModel("fat-tree(leaves=16,spines=8,hosts-per-leaf=16)",
+                                                256, 2, RandomPattern(512, 0.2, 1));
+  for (const MappingAlgorithm* algorithm : MappingAlgorithms()) {
+    ExpectEnough(algorithm->name, problem, 2,
+                 algorithm->memory == SearchMemory::kPortfolio ? 1 : 0);
   }
 }
 
