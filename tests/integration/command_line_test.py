@@ -4,10 +4,12 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -184,6 +186,29 @@ class CommandLine(unittest.TestCase):
         text = self.good("export", "slurm-topology")
         self.assertEqual(self.good("export", "slurm-topology", "--output", "-"), text)
         self.assertFalse(os.path.exists("-"))
+
+    def test_what_is_no_regular_file_is_not_exported_to(self):
+        folder = tempfile.mkdtemp(prefix="coppice-export-")
+        self.addCleanup(shutil.rmtree, folder)
+        pipe, sparse = os.path.join(folder, "pipe"), os.path.join(folder, "sparse")
+        os.mkfifo(pipe)
+        # /dev/zero never ends, a pipe that nobody opens never begins.
+        for path in ("/dev/full", "/dev/zero", pipe, folder):
+            self.refused(2, "export", "slurm-topology", "--output", path, words=[path, "not a regular file"])
+        self.refused(3, "export", "slurm-topology", "--output", folder + "/absent/file", words=["absent"])
+        with open(sparse, "wb") as file:
+            file.truncate(1 << 40)
+        text = self.good("export", "slurm-topology")
+        told = subprocess.run(["prlimit", f"--as={2 << 30}", COPPICECTL, "--server", self.daemon.address,
+                               "export", "slurm-topology", "--output", sparse],
+                              capture_output=True, text=True, timeout=120, check=True).stdout
+        self.assertIn("written", told)
+        with open(sparse, encoding="utf-8") as file:
+            self.assertEqual(file.read(), text)
+        self.assertIn("unchanged", self.good("export", "slurm-topology", "--output", sparse))
+        with open(sparse, "r+", encoding="utf-8") as file:  # as long, and other
+            file.write("#" if text[0] != "#" else "!")
+        self.assertIn("written", self.good("export", "slurm-topology", "--output", sparse))
 
     def test_a_request_that_fails_names_the_object(self):
         self.fails("status", server="unix:/nonexistent/s", words=["/nonexistent/s"])
