@@ -367,12 +367,15 @@ void AddEventsCommand(CLI::App& app, Session& session) {
 void AddExportCommands(CLI::App& app, Session& session) {
   CLI::App* all = app.add_subcommand("export", "The fabric as the files of schedulers");
   all->require_subcommand(1);
-  auto [command, options] =
-      AddCommand<ExportOptions>(*all, session, "slurm-topology",
-                                "topology.conf of Slurm: a tree of switches for topology/tree",
-                                [](Session& s, Connection& c, const ExportOptions& o) {
-                                  return s.endless ? FollowFabric(s, c, o) : ExportOnce(s, c, o);
-                                });
+  auto [command, options] = AddCommand<ExportOptions>(
+      *all, session, "slurm-topology",
+      "topology.conf of Slurm: a tree of switches for topology/tree",
+      [](Session& s, Connection& c, const ExportOptions& o) {
+        return s.endless ? FollowFabric(s, c, o) : ExportOnce(s, c, o);
+      },
+      [all](ExportOptions&) {
+        RefuseWithoutEffect(*all->get_subcommand("slurm-topology"), {{"--exec", "--output", "-"}});
+      });
   options.request.set_format(v1::TOPOLOGY_FORMAT_SLURM);
   CLI::Option* output = command->add_option(
       "--output", options.output,
