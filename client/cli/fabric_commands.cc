@@ -285,7 +285,10 @@ constexpr char kSwitchHelp[] = "GUID, or description if only one switch has it";
 }  // namespace
 
 void AddFabricCommands(CLI::App& app, Session& session) {
-  CLI::App* fabric = app.add_subcommand("fabric", "Switches, links, nodes, routes, sweeps");
+  CLI::App* fabric = app.add_subcommand(
+      "fabric", session.is_offline
+                    ? "Switches, links, nodes, routes, sweeps; without a command: describe"
+                    : "Switches, links, nodes, routes, sweeps");
   fabric->require_subcommand(1);
   const auto add = [&](const char* name, const char* help, auto action) {
     return AddCommand(*fabric, session, name, help, action);

@@ -414,6 +414,10 @@ absl::StatusOr<v1::PlacementObjective> ParseWeights(absl::string_view text) {
 
 void AddPlacementCommands(CLI::App& app, Session& session) {
   CLI::App* placement = app.add_subcommand("placement", "Choose and hold nodes for jobs to come");
+  if (session.is_offline) {
+    placement->alias("place")->description(
+        "Choose and hold nodes for jobs to come; place is placement advise");
+  }
   placement->require_subcommand(1);
   auto [create, wanted] = AddCommand<CreateOptions>(*placement, session, "create",
                                                     "Choose nodes and hold them", Create);

@@ -334,7 +334,11 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
 }  // namespace
 
 void AddTreeCommands(CLI::App& app, Session& session) {
-  CLI::App* tree = app.add_subcommand("tree", "Create, look at and release aggregation trees");
+  CLI::App* tree =
+      app.add_subcommand("tree", session.is_offline ? "Create, look at and release aggregation "
+                                                      "trees; without a command: advise"
+                                                    : "Create, look at and release aggregation "
+                                                      "trees");
   tree->require_subcommand(1);
   AddCreateCommand(*tree, session, /*advise=*/false);
   AddCreateCommand(*tree, session, /*advise=*/true);
