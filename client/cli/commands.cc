@@ -130,7 +130,8 @@ void RefuseWithoutEffect(const CLI::App& command, absl::Span<const WithoutEffect
         other->count() > 0 ? other->results().front() : other->get_default_str();
     const bool asks = option->results().front() != option->get_default_str();
     if (!asks || value != rule.value) continue;
-    throw CLI::ValidationError(rule.option, absl::StrCat("has no effect with ", rule.other, " ",
+    const std::string of = *rule.of == '\0' ? "" : absl::StrCat("is of ", rule.of, ", and ");
+    throw CLI::ValidationError(rule.option, absl::StrCat(of, "has no effect with ", rule.other, " ",
                                                          value, "; leave one of them out"));
   }
 }

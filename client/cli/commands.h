@@ -104,6 +104,7 @@ struct WithoutEffect {
   const char* option;
   const char* other;
   const char* value;
+  const char* of = "";  // what it is an option of, to say why
 };
 // Throws what CLI11 throws if an option of `command`, or of those above it, has no effect by one of
 // the rules. One that is given what it is by default asks for nothing. What excludes or needs

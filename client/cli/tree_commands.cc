@@ -32,11 +32,12 @@ struct CreateTreeOptions {
 };
 
 // With those of coppice-plan.
+constexpr char kTypeI[] = "trees of type I", kTypeII[] = "trees of type II";
 constexpr WithoutEffect kWithoutEffect[] = {
-    {"--width", "--type", "2"},         {"--nic-degree", "--type", "2"},
-    {"--builder", "--type", "2"},       {"--root", "--type", "1"},
-    {"--switch-degree", "--type", "1"}, {"--entries", "--type", "1"},
-    {"--full-switches", "--type", "1"}, {"--bytes", "--op", "barrier"},
+    {"--width", "--type", "2", kTypeI},          {"--nic-degree", "--type", "2", kTypeI},
+    {"--builder", "--type", "2", kTypeI},        {"--root", "--type", "1", kTypeII},
+    {"--switch-degree", "--type", "1", kTypeII}, {"--entries", "--type", "1", kTypeII},
+    {"--full-switches", "--type", "1", kTypeII}, {"--bytes", "--op", "barrier"},
 };
 
 // "latency=1,entries=0.5,link=0" into the weights; false: it is not such a text.
