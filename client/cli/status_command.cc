@@ -171,8 +171,8 @@ Reasons Errors(const v1::DaemonStatus& status) {
   return errors;
 }
 
-// What is not as it was, or not seen.
-Reasons Warnings(const v1::DaemonStatus& status) {
+// What is not as it was, or not seen. Adds to `see` the commands that tell more.
+Reasons Warnings(const v1::DaemonStatus& status, Reasons& see) {
   Reasons warnings;
   const auto& links = status.fabric().down_links().links();
   if (!links.empty()) {
@@ -182,16 +182,16 @@ Reasons Warnings(const v1::DaemonStatus& status) {
     const auto first = std::min_element(links.begin(), links.end(), earlier);
     warnings.push_back(absl::StrCat(Counted(static_cast<uint64_t>(links.size()), "link"),
                                     links.size() == 1 ? " down since " : " down, the first since ",
-                                    TimeText(first->since()),
-                                    " (`coppicectl fabric links --down`)"));
+                                    TimeText(first->since())));
+    see.push_back("coppicectl fabric links --down");
   }
   if (status.fabric().subnet_manager_silent()) {
     warnings.push_back(
         "the subnet manager did not answer the last full sweep; see whether it runs");
   }
   if (status.unanswered_nodes() > 0) {
-    warnings.push_back(absl::StrCat(Counted(status.unanswered_nodes(), "node"),
-                                    " without an answer (`coppicectl fabric show`)"));
+    warnings.push_back(Counted(status.unanswered_nodes(), "node") + " without an answer");
+    see.push_back("coppicectl fabric show");
   }
   return warnings;
 }
@@ -199,7 +199,8 @@ Reasons Warnings(const v1::DaemonStatus& status) {
 int ShowStatus(Session& session, Connection& connection) {
   const auto status = connection.Call(&AdminStub::GetStatus);
   if (!status.ok()) return Fail(status.status());
-  const Reasons errors = Errors(*status), warnings = Warnings(*status);
+  Reasons see;
+  const Reasons errors = Errors(*status), warnings = Warnings(*status, see);
   if (session.json) {
     PrintJson(std::cout, *status);
   } else {
@@ -207,6 +208,8 @@ int ShowStatus(Session& session, Connection& connection) {
                                : warnings.empty() ? "HEALTH_OK"
                                                   : "HEALTH_WARN: " + absl::StrJoin(warnings, "; ");
     std::cout << Folded(health, kColumn) << "\n";
+    if (!errors.empty()) see.clear();  // those come first, on stderr
+    for (const std::string& command : see) PrintField(std::cout, "", "see " + command);
     PrintStatus(session, *status);
   }
   for (const std::string& reason : errors) std::cerr << "wrong: " << reason << "\n";
