@@ -53,7 +53,7 @@ struct Flags {
 
 void AddFlags(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", "coppice-agent " COPPICE_VERSION);
-  app.add_option("--config", flags.config, "Configuration file; deploy/agent.toml shows all keys");
+  app.add_option("--config", flags.config, "Configuration file; agent.toml(5) shows all keys");
   Settings presets;
   for (const TextSetting& setting : TextSettings(presets)) {
     app.add_option(setting.flag, flags.texts[setting.flag], setting.help);

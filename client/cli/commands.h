@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "client/cli/output.h"
 #include "client/connection.h"
 
@@ -98,6 +99,18 @@ CLI::Option* AddField(CLI::App& command, const char* name, Message& message,
 // Adds -o wide, behind --json: what is shown without it leaves out what 80 columns do not hold.
 void AddWideOption(CLI::App& command, Session& session);
 
+// `option` has no effect where `other` is `value`, which it is if given or by default.
+struct WithoutEffect {
+  const char* option;
+  const char* other;
+  const char* value;
+  const char* of = "";  // what it is an option of, to say why
+};
+// Throws what CLI11 throws if an option of `command`, or of those above it, has no effect by one of
+// the rules. One that is given what it is by default asks for nothing. What excludes or needs
+// another option whatever its value, says so itself.
+void RefuseWithoutEffect(const CLI::App& command, absl::Span<const WithoutEffect> rules);
+
 // The answer as JSON, or as `print(*answer)` has it for people; returns the exit status.
 template <class Message, class Print>
 int Show(const Session& session, const absl::StatusOr<Message>& answer, const Print& print) {
@@ -152,8 +165,8 @@ absl::StatusOr<Response> ListAll(Connection& connection,
 
 // --- From a command line to an exit status (proto/text/exit_status.h) ---
 
-// The exit status, if the line is wrong, with words on stderr, or asks for help only. Standard
-// input may be read once.
+// The exit status, if the line asks for help only or is wrong, which is told on stderr: in words,
+// or in JSON if --json is on the line. Standard input may be read once.
 std::optional<int> ParseLine(CLI::App& app, int argc, char** argv);
 
 // Runs what the line asked for. Once a call takes longer than a second, `wait` is on stderr: on a

@@ -222,7 +222,7 @@ void AddJobCommands(CLI::App& app, Session& session) {
   CLI::Option_group* const which = add->add_option_group("Endpoints", "One of them is needed");
   which->require_option(1);
   which->add_option(
-      "--endpoints", options.endpoints_file,
+      "--endpoints,--nodes", options.endpoints_file,
       std::string("Endpoints in rank order, hosts, host/port or port GUIDs, ") + kNodeWordsHelp);
   AddField(*which, "--all", request, &v1::RegisterJobRequest::set_all_endpoints,
            "All endpoints of the fabric, by host name and port");
@@ -239,9 +239,11 @@ void AddJobCommands(CLI::App& app, Session& session) {
                            [only_endpoints](Session& s, Connection& c, const std::string& id) {
                              return ShowOne(s, c, id, *only_endpoints);
                            });
-  show->add_flag("--endpoints", *only_endpoints,
-                 "Its endpoints alone, one a line in rank order, as register takes them");
   AddWideOption(*show, session);
+  show->add_flag("--endpoints", *only_endpoints,
+                 "Its endpoints alone, one a line in rank order, as register takes them")
+      ->excludes("--json")
+      ->excludes("--output");
   with_id("keepalive", "Renew the lease once", KeepAlive);
   with_id("end", "End the job and release its trees", End);
 }

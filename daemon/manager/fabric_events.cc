@@ -229,6 +229,11 @@ class Difference {
     } else if (lid(before) != lid(now) && lid(before) != 0) {
       Add("sm.changed", "fabric",
           absl::StrCat("the subnet manager is at LID ", lid(now), ", no longer at ", lid(before)));
+    } else if (!before.is_subnet_manager_silent && now.is_subnet_manager_silent) {
+      Add("sm.lost", "fabric",
+          absl::StrCat("the subnet manager at LID ", lid(now), " does not answer; start one"));
+    } else if (before.is_subnet_manager_silent && !now.is_subnet_manager_silent) {
+      Add("sm.found", "fabric", absl::StrCat("a subnet manager answers at LID ", lid(now)));
     }
   }
 

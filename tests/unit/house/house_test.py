@@ -259,6 +259,12 @@ class House(unittest.TestCase):
                 self.assertEqual([], [line for line in text.splitlines()  # but for tables and code
                                       if len(line) > 120 and not line.startswith(("|", "    "))], file)
 
+    def test_files_of_cmake_have_short_lines(self):
+        files = [file for file in files_of(SOURCE) if file.name == "CMakeLists.txt"]
+        self.assertGreater(len(files), 30)
+        self.assertEqual([], [f"{file.relative_to(SOURCE)}:{number}" for file in files for number, line
+                              in enumerate(file.read_text(encoding="utf-8").splitlines(), 1) if len(line) > 120])
+
     def test_the_table_has_every_kind_of_event(self):
         table = (SOURCE / "daemon/manager/event_kinds.cc").read_text(encoding="utf-8")
         kinds = {kind for folder in ("manager", "service")
