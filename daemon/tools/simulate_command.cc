@@ -451,13 +451,12 @@ std::vector<SwitchCapacity> CapacityOf(const TreeOptions& options, const Fabric&
   return capacity;
 }
 
+// Without the size, which each row has of its own.
 absl::StatusOr<TreeRequest> RequestOf(const TreeOptions& options, const Fabric& fabric) {
   TreeRequest request;
   ASSIGN_OR_RETURN(const std::string text, ReadNodesText(options.members));
   ASSIGN_OR_RETURN(request.members, ReadMembers(fabric, text, options.members));
   request.operation = *ParseOperation(options.operation);
-  const std::vector<uint64_t> sizes = *ParseByteSizes(options.bytes);
-  for (const uint64_t bytes : sizes) request.sizes.push_back({.bytes = bytes});
   request.width = options.width;
   request.nic_degree = options.nic_degree;
   if (!options.root.empty()) {
@@ -480,15 +479,15 @@ absl::Status RunSimulate(SimulateOptions options) {
   ASSIGN_OR_RETURN(TreeRequest request, RequestOf(options.tree, *snapshot.fabric));
   ASSIGN_OR_RETURN(std::vector<BatchCommunicator> communicators,
                    LoadCommunicators(options.communicators, request.members));
-  const std::vector<SizeShare> sizes = request.sizes;
   const SimulatedSize size = {request.members.size(), communicators.size()};
   const std::shared_ptr<const Fabric> fabric = snapshot.fabric;
   const Comparison comparison(options, std::move(snapshot), std::move(profile), std::move(capacity),
                               std::move(request), std::move(communicators));
   std::vector<SimulatedRow> rows;
-  for (const SizeShare& share : sizes) {
+  const std::vector<uint64_t> sizes = *ParseByteSizes(options.tree.bytes);
+  for (const uint64_t bytes : sizes) {
     for (const Candidate& candidate : kCandidates) {
-      ASSIGN_OR_RETURN(rows.emplace_back(), comparison.Row(candidate, share.bytes));
+      ASSIGN_OR_RETURN(rows.emplace_back(), comparison.Row(candidate, bytes));
     }
   }
   return PrintText(options.tree.json ? SimulationToJson(options, size, *fabric, rows)

@@ -26,10 +26,14 @@ def simulate(*arguments, fabric=FABRIC, count=16):
                                *arguments], capture_output=True, text=True, timeout=60)
 
 
-def rows(*arguments):
+def listed(*arguments):
     done = simulate("--json", *arguments)
     assert done.returncode == 0, done.stderr
-    return {(row["bytes"], row["builder"]): row for row in json.loads(done.stdout)["rows"]}
+    return json.loads(done.stdout)["rows"]
+
+
+def rows(*arguments):
+    return {(row["bytes"], row["builder"]): row for row in listed(*arguments)}
 
 
 class SimulateCommand(unittest.TestCase):
@@ -42,6 +46,10 @@ class SimulateCommand(unittest.TestCase):
             self.assertGreater(row["simulated"]["median_us"], 0)
         self.assertEqual(4, found[8, "kary"]["width"])
         self.assertEqual("TREE_TYPE_II", found[8, "type II"]["type"])
+        for arguments, sizes in (((), [8]), (("--bytes", "8"), [8]), (("--bytes", "8K"), [8192]),
+                                 (("--bytes", "2048,100"), [2048, 100])):
+            self.assertEqual([(size, builder) for size in sizes for builder in builders],
+                             [(row["bytes"], row["builder"]) for row in listed(*arguments)])
 
     def test_an_idle_fabric_without_shared_links_takes_what_is_predicted(self):
         row = rows("--op", "barrier", "--width", "4")[8, "hierarchical"]
