@@ -48,14 +48,6 @@ absl::Status ReadInto(const std::string& path, std::string& text) {
   return absl::OkStatus();
 }
 
-std::shared_ptr<grpc::Channel> ChannelTo(
-    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
-  grpc::ChannelArguments arguments;
-  // The full view of a tree of 40,960 ranks has no bound here.
-  arguments.SetMaxReceiveMessageSize(-1);
-  return grpc::CreateCustomChannel(server, credentials, arguments);
-}
-
 constexpr char kDefaultAgent[] = "/run/coppice/agent.sock";
 constexpr uint64_t kOnlyCall = 1;  // of its connection
 
@@ -247,6 +239,14 @@ absl::Status CheckServer(absl::string_view server) {
   if (is_socket || is_tcp) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("server \"", server, "\": give unix:PATH or HOST:PORT"));
+}
+
+std::shared_ptr<grpc::Channel> ChannelTo(
+    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  grpc::ChannelArguments arguments;
+  // The full view of a tree of 40,960 ranks has no bound here.
+  arguments.SetMaxReceiveMessageSize(-1);
+  return grpc::CreateCustomChannel(server, credentials, arguments);
 }
 
 Connection::Connection(std::string server, absl::Duration deadline,

@@ -40,7 +40,7 @@
 #include "daemon/rpc/server.h"
 #include "daemon/service/signal_loop.h"
 #include "db/sqlite_store.h"
-#include "proto/request_check.h"
+#include "proto/message_log.h"
 #include "proto/text/environment.h"
 #include "proto/text/exit_status.h"
 

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/message_log.h"
 #include "proto/text/plain_text.h"
 
 namespace coppice {

@@ -32,7 +32,7 @@
 #include "agents/node/event_loop.h"
 #include "agents/node/node_agent.h"
 #include "agents/node/settings.h"
-#include "proto/request_check.h"
+#include "proto/message_log.h"
 #include "proto/text/environment.h"
 #include "proto/text/exit_status.h"
 #include "proto/text/shown_log.h"

@@ -172,7 +172,9 @@ std::optional<int> ParseLine(CLI::App& app, int argc, char** argv) {
       absl::StrCat(twice[0], " - excludes ", twice[1], " -: standard input can be read only once"));
 }
 
-int RunCommand(const Session& session, Connection& connection, const std::string& wait) {
+int RunCommand(const Session& session, const Target& target, const std::string& wait) {
+  Connection connection(target.server, target.deadline, target.channel);
+  if (!target.user.empty()) connection.CallAs(target.user);
   Waiting waiting(wait);
   if (!session.endless) connection.OnWait([&](bool waits) { waiting.Set(waits); });
   const int status = session.run(connection);

@@ -3,9 +3,6 @@
 #ifndef COPPICE_CLIENT_CLI_OUTPUT_H_
 #define COPPICE_CLIENT_CLI_OUTPUT_H_
 
-#include <google/protobuf/duration.pb.h>
-#include <google/protobuf/message.h>
-
 #include <cstdint>
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
@@ -20,13 +17,20 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "coppice/v1/agents.pb.h"
-#include "coppice/v1/fabric.pb.h"
-#include "coppice/v1/trees.pb.h"
 #include "proto/text/exit_status.h"
 #include "proto/text/text_table.h"
 
+namespace google::protobuf {
+class Duration;
+class Message;
+}  // namespace google::protobuf
+
 namespace coppice {
+namespace v1 {
+class FabricSummary;
+class ListDistancesResponse;
+class Tree;
+}  // namespace v1
 
 // The heading is bold if standard output is a terminal.
 class Table : public TextTable {

@@ -10,14 +10,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "client/cli/commands.h"
 #include "client/cli/output.h"
-#include "client/connection.h"
+#include "client/cli/session.h"
 #include "daemon/base/log.h"
 #include "daemon/plan/offline_daemon.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
-#include "proto/request_check.h"
+#include "proto/message_log.h"
 #include "proto/text/environment.h"
 #include "proto/text/limits.h"
 
@@ -55,8 +54,8 @@ int RunOffline(const Session& session, const OfflineOptions& options) {
   const auto channel = StartOfflineDaemon(options, session.needs_fabric);
   if (!channel.ok()) return Fail(channel.status());
   // Ctrl-C is there for who has less time.
-  Connection connection(options.fabric.fabric, kMaxPeriod, *channel);
-  return RunCommand(session, connection, absl::StrCat("planning on ", options.fabric.fabric));
+  return RunCommand(session, {options.fabric.fabric, kMaxPeriod, *channel, ""},
+                    absl::StrCat("planning on ", options.fabric.fabric));
 }
 
 int Main(int argc, char** argv) {

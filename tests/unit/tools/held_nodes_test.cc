@@ -1,16 +1,17 @@
 // The text behind coppice-plan --held: who holds which nodes, and that no text at all does worse
 // than an error that names file and line.
+#include "daemon/tools/held_nodes.h"
+
 #include <random>
 #include <string>
 #include <vector>
 
-#include "daemon/plan/offline_daemon.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/tier.h"
 
-namespace coppice {
+namespace coppice::held_nodes_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -82,4 +83,4 @@ TEST(HeldNodes, AnyTextIsReadOrRefusedWithItsLine) {
 }
 
 }  // namespace
-}  // namespace coppice
+}  // namespace coppice::held_nodes_test
