@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 #include "coppice/v1/agents.pb.h"
+#include "coppice/v1/fabric.pb.h"
 #include "proto/text/plain_text.h"
 
 namespace coppice {

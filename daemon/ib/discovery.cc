@@ -113,7 +113,8 @@ class Discovery {
       const FoundNode& node = subnet_.nodes[n];
       for (size_t number = 0; number < node.ports.size(); ++number) {
         const FoundPort& port = node.ports[number];
-        if (port.lid == Lid(0) || lid >> port.lmc != port.lid.value() >> port.lmc) continue;
+        const uint32_t port_lid = port.lid.value();
+        if (port_lid == 0 || lid >> port.lmc != port_lid >> port.lmc) continue;
         engine_.Submit(
             {RouteTo(n, number), MadAttribute::kSubnetManagerInfo, 0, n, Lid(0), kManagerAttempts});
         return;
