@@ -17,7 +17,7 @@ constexpr char kByAgentKey[] = "coppice-by-agent";
 
 // A daemon that restarts is back within seconds; hundreds of agents that come back do so within
 // a few. gRPC adds a random fifth.
-constexpr int kFirstPauseMs = 200, kLongestPauseMs = 5'000;
+constexpr int kFirstPauseMs = 200, kMaxPauseMs = 5'000;
 // A connection whose other end is gone without a word is given up after the two together.
 constexpr int kPingIntervalMs = 30'000, kPingTimeoutMs = 10'000;
 // An answer must fit into a frame together with the call's number.
@@ -28,7 +28,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstPauseMs);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestPauseMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxPauseMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingIntervalMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -122,8 +122,8 @@ DaemonLink::DaemonLink(EventLoop* loop, std::string server,
       server_(std::move(server)),
       channel_(MakeChannel(server_, credentials)),
       stub_(channel_),
-      hurry_pause_(std::chrono::milliseconds(kFirstPauseMs),
-                   std::chrono::milliseconds(kLongestPauseMs), std::random_device()()) {}
+      hurry_pause_(std::chrono::milliseconds(kFirstPauseMs), std::chrono::milliseconds(kMaxPauseMs),
+                   std::random_device()()) {}
 
 std::shared_ptr<ForwardedCall> DaemonLink::Call(const ForwardedCall::Request& request,
                                                 ForwardedCall::Events events) {

@@ -19,23 +19,22 @@ namespace {
 using Kind = PingPongWord::Kind;
 
 // Neither program takes fewer (-n of its --help).
-constexpr uint32_t kFewestIterations = 5;
+constexpr uint32_t kMinIterations = 5;
 // And nobody waits for more: perftest keeps numbers of each.
 constexpr uint64_t kMaxIterations = 10'000'000;
 // Messages of a transfer: the longest that need little of the memory that a user may have locked.
-constexpr uint32_t kLongestMessage = 1u << 20;
+constexpr uint32_t kMaxMessageBytes = 1u << 20;
 
 PerftestProgram LatencyProgram(const PingPongNumbers& numbers) {
-  return {
-      "ib_write_lat", PingPongNumbers::kPingBytes, std::max(numbers.pings, kFewestIterations), {}};
+  return {"ib_write_lat", PingPongNumbers::kPingBytes, std::max(numbers.pings, kMinIterations), {}};
 }
 
 // Without a peak (-N), of which it would keep each message's times.
 PerftestProgram BandwidthProgram(const PingPongNumbers& numbers) {
-  const uint32_t bytes = std::min(numbers.transfer_bytes, kLongestMessage);
+  const uint32_t bytes = std::min(numbers.transfer_bytes, kMaxMessageBytes);
   const uint64_t pieces = (uint64_t{numbers.transfer_bytes} + bytes - 1) / bytes;
   const uint64_t all =
-      std::clamp<uint64_t>(pieces * numbers.transfers, kFewestIterations, kMaxIterations);
+      std::clamp<uint64_t>(pieces * numbers.transfers, kMinIterations, kMaxIterations);
   return {"ib_write_bw", bytes, static_cast<uint32_t>(all), {"-N", "--report_gbits"}};
 }
 

@@ -14,7 +14,7 @@ using Holds = ConfigKey::Holds;
 // The bounds of numbers and times.
 template <class T>
 struct Range {
-  T least, most;
+  T min, max;
 };
 constexpr Range<int64_t> kCount = {1, 1'000'000};  // calls, streams, connections, placements
 constexpr Range<int64_t> kTrees = {1, 100'000'000};
@@ -57,7 +57,7 @@ template <class Value, class T>
 ConfigKey NumberOf(std::string name, Holds holds, Value value, Range<T> range) {
   ConfigKey key = KeyOf(std::move(name), holds, value);
   key.read = [value, range](TomlSection& section, absl::string_view in_table, Config& config) {
-    section.Read(in_table, range.least, range.most, value(config));
+    section.Read(in_table, range.min, range.max, value(config));
   };
   return key;
 }

@@ -10,7 +10,7 @@ namespace {
 
 // Widths of the classic counters in bits (IBA vol. 1, table 247), of data in units of 4 octets.
 constexpr uint64_t Greatest(int bits) { return (uint64_t{1} << bits) - 1; }
-constexpr uint64_t kGreatestBytes = 4 * Greatest(32);
+constexpr uint64_t kMaxNarrowBytes = 4 * Greatest(32);
 
 // [ErrorCount]
 constexpr int kErrorBits[kErrorCounts] = {16, 8, 8, 16, 16, 16, 16, 8, 8, 4, 4, 16};
@@ -20,7 +20,7 @@ const PortCounterField& FieldOf(size_t error) {
 
 // Of data: by kind of reading.
 Growth GrowthOfData(uint64_t before, uint64_t after, bool is_extended, double most) {
-  if (!is_extended) return GrowthOfStopping(before, after, kGreatestBytes);
+  if (!is_extended) return GrowthOfStopping(before, after, kMaxNarrowBytes);
   constexpr double kHalf = 9.2e18;  // of 2^64: what is more is a reset in any case
   return GrowthOfWrapping(before, after, static_cast<uint64_t>(std::min(most, kHalf)));
 }
@@ -108,7 +108,7 @@ uint64_t PortInterval::all_errors() const {
 
 PortInterval Compare(const CounterReading& before, const CounterReading& after, double capacity) {
   PortInterval interval;
-  if (after.when - before.when < kShortestInterval) return interval;
+  if (after.when - before.when < kMinInterval) return interval;
   interval.length = after.when - before.when;
   if (before.has_extended_errors == after.has_extended_errors) {
     CompareErrors(before, after, interval);

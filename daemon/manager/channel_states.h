@@ -45,7 +45,7 @@ namespace coppice {
 // PortCountersExtended go around).
 
 // Readings that are closer give no rate: the answer's way back is a part of their distance.
-inline constexpr absl::Duration kShortestInterval = absl::Milliseconds(10);
+inline constexpr absl::Duration kMinInterval = absl::Milliseconds(10);
 // A measured rate may be so much above the capacity before it is noted: readings come with jitter.
 inline constexpr double kCapacityTolerance = 0.05;
 
@@ -105,7 +105,7 @@ struct PortInterval {
 };
 
 // `capacity` of the link in bytes a second, 0: unknown. Readings of the same port. No pair: `after`
-// is less than kShortestInterval later, at the same instant, or earlier; then `before` should stay
+// is less than kMinInterval later, at the same instant, or earlier; then `before` should stay
 // the one to compare with. Bytes are known only between readings of one width of data, errors only
 // between readings of one width of errors: a count that had stopped at 65,535 may go on at
 // millions.

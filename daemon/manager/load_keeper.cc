@@ -408,7 +408,7 @@ absl::Status LoadKeeper::TakeReadings(const CounterSweep& sweep,
     watch_.Take(ports_, options_.error_threshold, wall, events);
     WriteCounters(batches);
     WriteLoads(wall, batches);
-    if (length >= kShortestInterval) history_.Take(ports_, length, wall, batches);
+    if (length >= kMinInterval) history_.Take(ports_, length, wall, batches);
   }
   return Write(batches);
 }

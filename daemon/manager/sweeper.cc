@@ -10,12 +10,12 @@ namespace {
 
 constexpr absl::Duration kLastRetry = absl::Seconds(60);
 constexpr std::array<int, 4> kSettlingSeconds = {1, 2, 4, 5};
-constexpr absl::Duration kLongestSettling = absl::Seconds(60);
+constexpr absl::Duration kMaxSettling = absl::Seconds(60);
 // A subnet manager may still change the routes around a cable that none of them had crossed.
 constexpr absl::Duration kLateLook = absl::Seconds(20);
 constexpr std::array<int, 4> kFlappingSeconds = {1, 2, 4, 5};
 constexpr absl::Duration kQuiet = absl::Seconds(10);
-constexpr absl::Duration kLongestPause = absl::Milliseconds(250);
+constexpr absl::Duration kMaxPause = absl::Milliseconds(250);
 
 absl::Duration SecondsAt(const std::array<int, 4>& seconds, int position) {
   return absl::Seconds(seconds[std::min<size_t>(position, seconds.size() - 1)]);
@@ -37,7 +37,7 @@ absl::Duration SteadyNow() {
 
 std::chrono::steady_clock::time_point SteadyTime(absl::Duration time, absl::Duration now) {
   return std::chrono::steady_clock::now() +
-         absl::ToChronoNanoseconds(std::clamp(time - now, absl::ZeroDuration(), kLongestWait));
+         absl::ToChronoNanoseconds(std::clamp(time - now, absl::ZeroDuration(), kMaxWait));
 }
 
 SweepNumbers& NumbersOf(SweepStanding& standing, SweepKind kind) {
@@ -78,7 +78,7 @@ void Schedule::EndedFull(absl::Duration began, absl::Duration now,
   // It has seen more than a light one would, but maybe at its begin: who was cut then waits for
   // that period, and not for the sweep as well.
   if (periods_.light < absl::InfiniteDuration()) {
-    const absl::Duration pause = std::min(periods_.light / 4, kLongestPause);
+    const absl::Duration pause = std::min(periods_.light / 4, kMaxPause);
     light_.due = std::max(began + periods_.light, now + pause);
   } else {
     light_.due = periods_.light;
@@ -100,7 +100,7 @@ void Schedule::Settle(absl::Duration now, const FullSweepOutcome& outcome, bool 
   const bool begins = outcome.tables_changed && !is_settling_;
   if (outcome.fabric_changed || outcome.are_tables_kept || begins) {
     is_settling_ = true;
-    settle_until_ = now + kLongestSettling;
+    settle_until_ = now + kMaxSettling;
     reads_ = 0;
   }
   if (outcome.is_settled && !outcome.are_tables_kept) {

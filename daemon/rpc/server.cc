@@ -54,8 +54,8 @@ constexpr int kMinPingIntervalMs = 5'000;
 constexpr int kServerPingIntervalMs = 60'000;
 constexpr int kServerPingTimeoutMs = 20'000;
 // A client connects again without an error when it calls next.
-constexpr int kLongestIdleMs = 300'000;
-constexpr int kLongestHandshakeMs = 10'000;
+constexpr int kMaxIdleMs = 300'000;
+constexpr int kMaxHandshakeMs = 10'000;
 // Of one connection; others wait at the client.
 constexpr int kMaxStreams = 1024;
 // What a call has in memory before it is admitted, at most: the window of its stream. When it may
@@ -84,8 +84,8 @@ void SetConnectionOptions(grpc::ServerBuilder& builder, const RpcServerOptions& 
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kMinPingIntervalMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kLongestIdleMs);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kLongestHandshakeMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMs);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kMaxHandshakeMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // it would widen the windows

@@ -21,7 +21,7 @@ constexpr absl::Duration kCallDeadline = absl::Minutes(1);
 // Daemons and agents that are started anew are back in that time, and have swept the fabric.
 // Whoever is not there at the beginning may only have slipped.
 constexpr absl::Duration kRestart = absl::Minutes(1), kSlip = absl::Seconds(2);
-constexpr std::chrono::milliseconds kFirstPause(100), kLongestPause(2'000);
+constexpr std::chrono::milliseconds kFirstPause(100), kMaxPause(2'000);
 // What PutOrder takes.
 constexpr size_t kMaxNote = 1024;
 
@@ -112,7 +112,7 @@ absl::StatusOr<Response> JobQuestion::Call(grpc::Status (MappingStub::*method)(g
                                            const Request& request) {
   const absl::Time now = absl::Now();
   const absl::Time last = now + (problem_.fabric_version() == 0 ? kSlip : kRestart);
-  RetryPause pause(kFirstPause, kLongestPause, static_cast<uint64_t>(absl::ToUnixNanos(now)));
+  RetryPause pause(kFirstPause, kMaxPause, static_cast<uint64_t>(absl::ToUnixNanos(now)));
   for (;;) {
     absl::StatusOr<Response> answer = connection_->Call(method, request);
     const bool is_lost = absl::IsUnavailable(answer.status()) || absl::IsCancelled(answer.status());

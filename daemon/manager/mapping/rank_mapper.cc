@@ -16,7 +16,7 @@
 namespace coppice {
 namespace {
 
-constexpr absl::Duration kShortestBudget = absl::Milliseconds(1);
+constexpr absl::Duration kMinBudget = absl::Milliseconds(1);
 constexpr absl::Duration kProgressEvery = absl::Milliseconds(100);
 constexpr absl::Duration kSignOfLifeEvery = absl::Seconds(1);
 constexpr int kProgressShare = 10;  // of a search's time, one part in so many goes into progress
@@ -319,10 +319,10 @@ absl::Status RankMapper::CheckMoved(const Question& question) const {
 absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const MapWatch& watch) {
   const absl::Duration budget =
       args.budget == absl::ZeroDuration() ? options_.default_budget : args.budget;
-  if (budget < kShortestBudget || budget > options_.max_budget) {
+  if (budget < kMinBudget || budget > options_.max_budget) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "a budget of ", absl::FormatDuration(budget), "; give ",
-        absl::FormatDuration(kShortestBudget), " to ", absl::FormatDuration(options_.max_budget),
+        "a budget of ", absl::FormatDuration(budget), "; give ", absl::FormatDuration(kMinBudget),
+        " to ", absl::FormatDuration(options_.max_budget),
         budget > options_.max_budget ? ", or raise mapping.max_budget of the daemon" : ""));
   }
   ASSIGN_OR_RETURN(const MappingAlgorithm* const algorithm,

@@ -270,7 +270,7 @@ absl::StatusOr<bool> Placements::PlanAndTakeOnce(Draft& draft, CallBudget& budge
   PlacementTurns::Turn turn;
   if (has_turn) {
     ASSIGN_OR_RETURN(turn, turns_.Begin(may_wait));
-    budget.LimitTo(kLongestTurn);
+    budget.LimitTo(kMaxTurn);
   }
   ASSIGN_OR_RETURN(PlacementSnapshot placing, TakeSnapshot());
   RETURN_IF_ERROR(PlanAll(placing, draft, budget, /*is_advice=*/false));

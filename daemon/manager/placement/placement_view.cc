@@ -89,10 +89,10 @@ absl::Status CheckTask(const PlacementTask& task) {
     return absl::InvalidArgumentError(
         absl::StrCat("ranks_per_node: ", task.ranks_per_node, "; give 1 to ", kMaxRanksPerNode));
   }
-  if (task.budget < absl::ZeroDuration() || task.budget > kLongestBudget) {
+  if (task.budget < absl::ZeroDuration() || task.budget > kMaxBudget) {
     return absl::InvalidArgumentError(absl::StrCat("budget: ", absl::FormatDuration(task.budget),
                                                    "; give 1ms to ",
-                                                   absl::FormatDuration(kLongestBudget)));
+                                                   absl::FormatDuration(kMaxBudget)));
   }
   return absl::OkStatus();
 }
@@ -110,7 +110,7 @@ absl::Status CallBudget::Check() const {
   if (IsCancelled()) return absl::CancelledError("the client went away");
   if (clock_->Monotonic() < latest_) return absl::OkStatus();
   return absl::DeadlineExceededError(absl::StrCat("requests: planned for ",
-                                                  absl::FormatDuration(2 * kLongestBudget),
+                                                  absl::FormatDuration(2 * kMaxBudget),
                                                   " without an end; ask for fewer at once"));
 }
 

@@ -77,9 +77,9 @@ inline constexpr char kHoldersPayload[] = "coppice/holders";
 // A task in names as a request in indices of one fabric.
 
 // Of one search, and of all the searches of one call.
-inline constexpr absl::Duration kLongestBudget = absl::Minutes(1);
+inline constexpr absl::Duration kMaxBudget = absl::Minutes(1);
 // Of all the searches of one call while others wait for it to take its nodes.
-inline constexpr absl::Duration kLongestTurn = absl::Seconds(1);
+inline constexpr absl::Duration kMaxTurn = absl::Seconds(1);
 
 // What the searches of one call share: planners are few, and others wait for them. Equal shares of
 // what is left, none of them more than it asks for; what an attempt has used, the next one has not.
@@ -88,8 +88,8 @@ class CallBudget {
   explicit CallBudget(const Clock* clock, PlacementCancelled is_cancelled = nullptr)
       : clock_(clock),
         is_cancelled_(std::move(is_cancelled)),
-        end_(clock->Monotonic() + kLongestBudget),
-        latest_(end_ + kLongestBudget) {}
+        end_(clock->Monotonic() + kMaxBudget),
+        latest_(end_ + kMaxBudget) {}
 
   // The searches from now on share no more than this.
   void LimitTo(absl::Duration most) { end_ = std::min(end_, clock_->Monotonic() + most); }

@@ -42,8 +42,8 @@ std::string NetworkText(in6_addr address) {
 }
 
 constexpr size_t kFirstBuffer = 4096;
-constexpr size_t kLargestBuffer = 1 << 20;  // of one entry; a group may list thousands of members
-constexpr int kMaxGroups = 65'536;          // NGROUPS_MAX
+constexpr size_t kMaxBuffer = 1 << 20;  // of one entry; a group may list thousands of members
+constexpr int kMaxGroups = 65'536;      // NGROUPS_MAX
 
 struct Account {
   std::string name;
@@ -58,7 +58,7 @@ auto FindEntry(Call call, Tell tell) -> std::optional<decltype(tell(std::declval
   Entry* found = nullptr;
   std::vector<char> buffer;
   int error = ERANGE;
-  for (size_t size = kFirstBuffer; error == ERANGE && size <= kLargestBuffer; size *= 4) {
+  for (size_t size = kFirstBuffer; error == ERANGE && size <= kMaxBuffer; size *= 4) {
     buffer.resize(size);
     error = call(&entry, buffer.data(), size, &found);
   }

@@ -19,11 +19,11 @@ const absl::Time kNow = absl::FromUnixSeconds(1'790'000'000);
 
 // A refusal is one of a client's, and says why in a line of its own length.
 std::string BrokenBy(const absl::Status& refused, absl::string_view what) {
-  constexpr size_t kLongestMessage = 400;
+  constexpr size_t kMaxMessageBytes = 400;
   if (!absl::IsInvalidArgument(refused) && !absl::IsAborted(refused)) {
     return absl::StrCat(what, ": ", refused.ToString());
   }
-  if (refused.message().empty() || refused.message().size() > kLongestMessage) {
+  if (refused.message().empty() || refused.message().size() > kMaxMessageBytes) {
     return absl::StrCat(what, ": a message of ", refused.message().size(), " bytes");
   }
   return "";
