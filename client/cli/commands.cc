@@ -113,7 +113,7 @@ CLI::App* AddCommandOn(CLI::App& parent, Session& session, const char* name, con
   return command;
 }
 
-void RefuseWithoutEffect(const CLI::App& command, absl::Span<const WithoutEffect> rules) {
+void RefuseWithoutEffect(const CLI::App& command, absl::Span<const OptionWithoutEffect> rules) {
   const auto find = [&command](const char* name) {
     const CLI::Option* option = nullptr;
     for (const CLI::App* app = &command; app != nullptr && option == nullptr;
@@ -122,7 +122,7 @@ void RefuseWithoutEffect(const CLI::App& command, absl::Span<const WithoutEffect
     }
     return option;
   };
-  for (const WithoutEffect& rule : rules) {
+  for (const OptionWithoutEffect& rule : rules) {
     const CLI::Option* const option = find(rule.option);
     const CLI::Option* const other = find(rule.other);
     if (option == nullptr || other == nullptr || option->count() == 0) continue;

@@ -63,7 +63,7 @@ CLI::Option* AddField(CLI::App& command, const char* name, Message& message,
 void AddWideOption(CLI::App& command, Session& session);
 
 // `option` has no effect where `other` is `value`, which it is if given or by default.
-struct WithoutEffect {
+struct OptionWithoutEffect {
   const char* option;
   const char* other;
   const char* value;
@@ -72,7 +72,7 @@ struct WithoutEffect {
 // Throws what CLI11 throws if an option of `command`, or of those above it, has no effect by one of
 // the rules. One that is given what it is by default asks for nothing. What excludes or needs
 // another option whatever its value, says so itself.
-void RefuseWithoutEffect(const CLI::App& command, absl::Span<const WithoutEffect> rules);
+void RefuseWithoutEffect(const CLI::App& command, absl::Span<const OptionWithoutEffect> rules);
 
 // The answer as JSON, or as `print(*answer)` has it for people; returns the exit status.
 template <class Message, class Print>

@@ -33,7 +33,7 @@ struct CreateTreeOptions {
 
 // With those of coppice-plan.
 constexpr char kTypeI[] = "trees of type I", kTypeII[] = "trees of type II";
-constexpr WithoutEffect kWithoutEffect[] = {
+constexpr OptionWithoutEffect kWithoutEffect[] = {
     {"--width", "--type", "2", kTypeI},          {"--nic-degree", "--type", "2", kTypeI},
     {"--builder", "--type", "2", kTypeI},        {"--root", "--type", "1", kTypeII},
     {"--switch-degree", "--type", "1", kTypeII}, {"--entries", "--type", "1", kTypeII},

@@ -180,8 +180,9 @@ void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames&
   json["busiest_link_us"] = tree.busiest_link_us();
   json["busiest_link_packets"] = tree.busiest_link_packets();
   json["alternatives"] = Json::array();
-  for (const v1::Alternative& one : tree.alternatives())
+  for (const v1::Alternative& one : tree.alternatives()) {
     json["alternatives"].push_back(JsonOf(one));
+  }
   for (const v1::Tradeoff& one : tree.tradeoffs()) json["tradeoffs"].push_back(JsonOf(one));
   json["reason"] = tree.reason();
   json["routes"] = v1::RouteKind_Name(tree.route_kind());
