@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "proto/text/command_line.h"
 #include "proto/text/exit_status.h"
 
 namespace coppice {
@@ -133,7 +134,7 @@ std::optional<int> ParseLine(CLI::App& app, int argc, char** argv) {
     std::cerr << UsageError(absl::StrCat("\"", unknown.front(), "\": no such command or option"));
     return kWrongUsage;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kWrongUsage;
+    return EndLine(app, error);
   }
   const std::vector<std::string> twice = ReadFromStandardInput(app);
   if (twice.size() < 2) return std::nullopt;
@@ -146,9 +147,9 @@ int RunCommand(const Session& session, Connection& connection, const std::string
   Waiting waiting(wait);
   if (!session.endless) connection.OnWait([&](bool waits) { waiting.Set(waits); });
   const int status = session.run(connection);
-  // A full disk, say: what a launcher would read is not whole.
-  if (std::cout.flush()) return status;
-  return Fail(absl::DataLossError("standard output could not be written"));
+  const absl::Status written = FlushOutput();
+  const bool is_told = status == kFailed;  // what failed may be this
+  return written.ok() || is_told ? status : Fail(written);
 }
 
 }  // namespace coppice

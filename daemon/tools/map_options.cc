@@ -13,9 +13,9 @@
 #include "daemon/mapping/input/pattern_file.h"
 #include "daemon/mapping/input/square_matrix.h"
 #include "daemon/mapping/output/mapping_answer.h"
-#include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
 #include "proto/text/byte_size.h"
+#include "proto/text/command_line.h"
 #include "proto/text/option_words.h"
 #include "proto/text/text_file.h"
 

@@ -18,6 +18,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tools/command.h"
+#include "proto/text/command_line.h"
 #include "proto/text/map_report.h"
 #include "proto/text/option_words.h"
 #include "proto/text/text_file.h"

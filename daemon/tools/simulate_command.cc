@@ -28,6 +28,7 @@
 #include "daemon/tree/batch/grid.h"
 #include "daemon/tree/planner.h"
 #include "proto/text/byte_size.h"
+#include "proto/text/command_line.h"
 #include "proto/text/option_words.h"
 #include "proto/text/rank_ranges.h"
 #include "proto/text/text_file.h"

@@ -179,6 +179,7 @@ class CommandLine(unittest.TestCase):
                                       env={**os.environ, "COPPICE_SERVER": self.daemon.address})
             self.assertEqual(done.returncode, 1, arguments)
             self.assertIn("standard output could not be written", done.stderr)
+            self.assertEqual(done.stderr.count("error: "), 1)
 
     def test_a_hyphen_is_standard_output(self):
         text = self.good("export", "slurm-topology")

@@ -106,6 +106,25 @@ class Offline(unittest.TestCase):
             self.assertEqual((live.returncode, live.stderr), (0, ""))
             self.assertEqual((offline.returncode, offline.stdout, offline.stderr), (0, live.stdout, ""))
 
+    def test_what_cannot_be_written_is_told(self):
+        members = ("--fabric", FABRIC, "--members", "n[0000-0003]")
+        pattern = os.path.join(self.folder, "pattern")
+        with open(pattern, "w", encoding="utf-8") as file:
+            file.write("0 1\n1 0\n")
+        mapping = ("map", "--pattern", pattern, "--fabric", FABRIC)
+        for arguments in (("fabric", "--fabric", FABRIC), ("simulate", *members), ("tree", *members), mapping,
+                          ("map", "--list"), (*mapping, "--emit", "slurm")):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                done = subprocess.run([PLAN, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120,
+                                      check=False)
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertIn("standard output could not be written [DATA_LOSS]", done.stderr)
+        for arguments in (("fabric", "--fabric", FABRIC, "--out"), (*mapping, "--emit", "slurm", "--out")):
+            for path, status, word in (("/dev/full", 1, "[DATA_LOSS]"), ("/nonexistent/x", 3, "[NOT_FOUND]")):
+                done = self.run_program([PLAN, *arguments, path])
+                self.assertEqual((done.returncode, done.stdout), (status, ""), arguments)
+                self.assertIn(word, done.stderr)
+
     def test_members_without_a_job_are_one_for_the_call(self):
         registered = self.live("job", "register", "--endpoints", "n[0000-0005]", "--json")
         live = json.loads(self.live("tree", "advise", "--job", json.loads(registered.stdout)["id"],
