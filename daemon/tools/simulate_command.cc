@@ -29,6 +29,7 @@
 #include "daemon/tree/planner.h"
 #include "proto/text/byte_size.h"
 #include "proto/text/command_line.h"
+#include "proto/text/names.h"
 #include "proto/text/option_words.h"
 #include "proto/text/rank_ranges.h"
 #include "proto/text/text_file.h"
@@ -84,18 +85,19 @@ absl::StatusOr<std::vector<BatchCommunicator>> GridOf(const CommunicatorOptions&
 }
 
 constexpr char kCommunicatorListHelp[] =
-    "\n  --list           one communicator a line: ranks (lines of --members, from 0) as numbers, "
-    "\n                   ranges 0-15 or ranges with a stride 0-240:16, between blanks";
+    "\n  --list           one communicator a line: ranks (lines of --members, from 0) as"
+    "\n                   numbers, ranges 0-15 or ranges with a stride 0-240:16,"
+    "\n                   between blanks";
 
 // --grid, --list and --random in a group of their own, which is returned. The seed has no option
 // here: the command draws other things, too.
 CLI::App* AddCommunicatorOptions(CLI::App& command, CommunicatorOptions& options) {
   CLI::App* const what = command.add_option_group("communicators");
-  AddText(*what, "--grid", options.grid, "every line of a process grid, such as 256x160");
-  AddText(*what, "--list", options.list, "communicators, one a line");
+  AddText(*what, "--grid", options.grid, "Every line of a process grid, such as 256x160");
+  AddText(*what, "--list", options.list, "Communicators, one a line");
   AddText(*what, "--random", options.random, "COUNTxSIZE groups of random members");
-  AddText(command, "--axes", options.axes, "axes of the grid along which lines run, as 0,2");
-  command.add_option("--order", options.order, "the grid's axis that runs fastest; default last")
+  AddText(command, "--axes", options.axes, "Axes of the grid along which lines run, as 0,2");
+  command.add_option("--order", options.order, "The grid's axis that runs fastest; default last")
       ->check(CLI::IsMember({"first", "last"}));
   return what;
 }
@@ -288,17 +290,23 @@ std::string SimulationToText(const SimulateOptions& options, const SimulatedSize
 }
 
 struct Candidate {
-  const char* name;
+  absl::string_view name;
   std::optional<TreeType> type;
   std::optional<TreeBuilder> builder;
 };
 
-constexpr Candidate kCandidates[] = {{"kary", TreeType::kTypeI, TreeBuilder::kKary},
-                                     {"knomial", TreeType::kTypeI, TreeBuilder::kKnomial},
-                                     {"hierarchical", TreeType::kTypeI, TreeBuilder::kHierarchical},
-                                     {"postal", TreeType::kTypeI, TreeBuilder::kPostal},
-                                     {"type II", TreeType::kTypeII, std::nullopt},
-                                     {"auto", std::nullopt, std::nullopt}};
+// Every builder of type I, type II, and the planner's choice.
+std::vector<Candidate> Candidates() {
+  std::vector<Candidate> candidates;
+  for (const absl::string_view name : kBuilderNames) {
+    const auto builder = EnumNamed<TreeBuilder>(kBuilderNames, name);
+    if (builder == TreeBuilder::kMinimumCost) continue;
+    candidates.push_back({name, TreeType::kTypeI, builder});
+  }
+  candidates.push_back({"type II", TreeType::kTypeII, std::nullopt});
+  candidates.push_back({"auto", std::nullopt, std::nullopt});
+  return candidates;
+}
 
 // The snapshot as a planner with measurements sees it: the noise is load, too.
 Snapshot WithNoise(const Snapshot& snapshot, double noise) {
@@ -329,7 +337,7 @@ class Comparison {
   // Trees that cannot be built are a row that says why; anything else is an error.
   absl::StatusOr<SimulatedRow> Row(const Candidate& candidate, uint64_t bytes) const {
     SimulatedRow row;
-    row.builder = candidate.name;
+    row.builder = std::string(candidate.name);
     row.bytes = bytes;
     absl::StatusOr<std::vector<TreePlan>> plans =
         communicators_.size() == 1 ? PlanAlone(candidate, bytes) : PlanTogether(candidate, bytes);
@@ -487,7 +495,7 @@ absl::Status RunSimulate(SimulateOptions options) {
   std::vector<SimulatedRow> rows;
   const std::vector<uint64_t> sizes = *ParseByteSizes(options.tree.bytes);
   for (const uint64_t bytes : sizes) {
-    for (const Candidate& candidate : kCandidates) {
+    for (const Candidate& candidate : Candidates()) {
       ASSIGN_OR_RETURN(rows.emplace_back(), comparison.Row(candidate, bytes));
     }
   }
@@ -498,33 +506,33 @@ absl::Status RunSimulate(SimulateOptions options) {
 void AddTreeOptions(CLI::App& command, TreeOptions& options) {
   AddText(command, "--fabric", options.fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)")
       ->required();
-  AddText(command, "--members", options.members, "endpoints in rank order")->required();
-  command.add_option("--op", options.operation, "operation; default allreduce")
-      ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}));
+  AddText(command, "--members", options.members, "Endpoints in rank order")->required();
+  command.add_option("--op", options.operation, "Operation; default allreduce")
+      ->check(CLI::IsMember(ListOf(kOperationNames)));
   command
       .add_option("--bytes", options.bytes,
-                  "message sizes, such as 8,4K,1M, equally frequent; default 8")
+                  "Message sizes, such as 8,4K,1M, equally frequent; default 8")
       ->check(Understood(ParseByteSizes, kByteSizesMeant));
-  AddCount(command, "--width", options.width, "wanted children per node of a type I tree");
-  AddText(command, "--root", options.root, "wanted root of a type II tree: GUID or description");
+  AddCount(command, "--width", options.width, "Wanted children per node of a type I tree");
+  AddText(command, "--root", options.root, "Wanted root of a type II tree: GUID or description");
   AddCount(command, "--nic-degree", options.nic_degree,
-           "most children of a NIC; default the profile's");
+           "Most children of a NIC; default the profile's");
   AddFabricOptions(command, options);
 }
 
 void AddSimulationOptions(CLI::App& command, SimulateOptions& options) {
   command
       .add_option("--noise", options.simulation.noise,
-                  "share of every link's bandwidth that others take, beside --load; default 0")
+                  "Share of every link's bandwidth that others take, beside --load; default 0")
       ->check(CLI::Range(0.0, 0.999));
-  command.add_option("--pattern", options.pattern, "how noise arrives; default poisson")
+  command.add_option("--pattern", options.pattern, "How noise arrives; default poisson")
       ->check(CLI::IsMember({"poisson", "periodic"}));
   AddCount(command, "--seed", options.seed,
-           "of the first run's noise, of --skew and of --random; default 1");
-  AddCount(command, "--runs", options.runs, "runs with seeds from --seed on; default 1")
-      ->check(CLI::Range(1, 1'000'000));
+           "Of the first run's noise, of --skew and of --random; default 1");
+  AddCount(command, "--runs", options.runs, "Runs with seeds from --seed on; default 1", 1,
+           1'000'000);
   AddCount(command, "--header-bytes", options.header_bytes,
-           "what a packet carries beside its payload; default what the profile says")
+           "What a packet carries beside its payload; default what the profile says")
       ->transform(PlainBytes);
   AddCommunicatorOptions(command, options.communicators)->require_option(0, 1);
   command
@@ -532,8 +540,8 @@ void AddSimulationOptions(CLI::App& command, SimulateOptions& options) {
                   "us by which ranks are late, each by a random share of it; default 0")
       ->check(CLI::Range(0.0, 1e9));
   command.add_flag("--shared-units", options.simulation.shared_units,
-                   "trees at one switch or port match and copy by turns");
-  command.add_flag("--links", options.links, "print what every link carried in the first run");
+                   "Trees at one switch or port match and copy by turns");
+  command.add_flag("--links", options.links, "Print what every link carried in the first run");
 }
 
 }  // namespace
@@ -544,7 +552,7 @@ void RegisterSimulateCommand(CLI::App& app, PlanCommand& chosen) {
   const auto options = std::make_shared<SimulateOptions>();
   AddTreeOptions(*command, options->tree);
   AddSimulationOptions(*command, *options);
-  command->add_flag("--json", options->tree.json, "print JSON");
+  command->add_flag("--json", options->tree.json, "Print JSON");
   command
       ->add_option_function<std::string>(
           "-o,--output", [options](const std::string&) { options->is_wide = true; },
