@@ -222,13 +222,12 @@ int Lead(int argc, char** argv, MpiTeam& team) {
   AddSearchOptions(app, options);
   try {
     app.parse(argc, argv);
-    if (!options.map.list) CheckUsage(options);
+    CheckUsage(app, options);
   } catch (const CLI::ParseError& error) {
     return Dismiss(team, EndLine(app, error));
   }
   if (options.map.list) {
-    const absl::Status printed =
-        PrintText(options.map.json ? AlgorithmsToJson() : AlgorithmsToText());
+    const absl::Status printed = ListAlgorithms(options.map);
     if (!printed.ok()) Say(0, printed);
     return Dismiss(team, ExitStatusOf(printed));
   }

@@ -6,6 +6,7 @@ in a file.
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import tempfile
@@ -105,6 +106,25 @@ class Offline(unittest.TestCase):
             offline = self.run_program([PLAN, "table", "--json", "--fabric", FABRIC, *arguments])
             self.assertEqual((live.returncode, live.stderr), (0, ""))
             self.assertEqual((offline.returncode, offline.stdout, offline.stderr), (0, live.stdout, ""))
+
+    def test_algorithms_and_the_options_of_map_are_alike(self):
+        def of(program, *arguments):
+            done = self.run_program([program, "map", *arguments], {"COPPICE_SERVER": self.daemon.address})
+            self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
+            return done.stdout
+
+        for arguments in (("--list",), ("--list", "--json")):
+            self.assertEqual(of(COPPICECTL, *arguments), of(PLAN, *arguments))
+        listed = json.loads(of(PLAN, "--list", "--json"))["algorithms"]
+        self.assertIn("auto", {one["name"] for one in listed})
+        self.assertNotRegex(of(PLAN, "--list"), r"\de\+")
+        live, offline = (dict(re.findall(r"^  (--[\w-]+)(?:.{26,}\n {30}|[^\n]*?  +)(\S.*)$", of(program, "--help"), re.M))
+                         for program in (COPPICECTL, PLAN))
+        alike = {option for option in live if live[option] == offline.get(option)}
+        self.assertEqual(alike, {"--" + option for option in (
+            "pattern", "messages", "hosts", "ranks-per-host", "distance", "traffic", "algorithm", "objective", "budget",
+            "seed", "option", "emit", "out", "list")})
+        self.assertEqual(set(live) & set(offline), alike | {"--json"})
 
     def test_what_cannot_be_written_is_told(self):
         members = ("--fabric", FABRIC, "--members", "n[0000-0003]")
