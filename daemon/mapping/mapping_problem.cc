@@ -82,9 +82,7 @@ std::vector<Pattern::Entry> EntriesOf(const Pattern& pattern) {
 
 }  // namespace
 
-absl::string_view ToString(TrafficModel model) {
-  return kTrafficNames[static_cast<size_t>(model)];
-}
+absl::string_view ToString(TrafficModel model) { return kTrafficNames[static_cast<size_t>(model)]; }
 
 absl::Status CheckProblem(const MappingProblem& problem) {
   const Places& places = *problem.places;

@@ -132,8 +132,8 @@ absl::Status ReadCount(Column column, const std::string& field, Number& number) 
 absl::Status ReadOperation(const std::string& field, Operation& operation) {
   const std::optional<Operation> known = ParseOperation(absl::AsciiStrToLower(field));
   if (!known) {
-    return Error(kOperation, absl::StrCat(Quoted(field), " is none of ",
-                                          absl::StrJoin(kOperationNames, ", ")));
+    return Error(kOperation,
+                 absl::StrCat(Quoted(field), " is none of ", absl::StrJoin(kOperationNames, ", ")));
   }
   operation = *known;
   return absl::OkStatus();
