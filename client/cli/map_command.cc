@@ -61,13 +61,6 @@ absl::Status FillDistance(const std::string& text, v1::MappingTask& task) {
   return absl::OkStatus();
 }
 
-// UNSPECIFIED, the daemon's preset: none is named.
-v1::TrafficModel TrafficNamed(const std::string& word) {
-  v1::TrafficModel model = v1::TRAFFIC_MODEL_UNSPECIFIED;
-  v1::TrafficModel_Parse("TRAFFIC_MODEL_" + absl::AsciiStrToUpper(word), &model);
-  return model;
-}
-
 absl::Status FillTask(const MapOptions& options, v1::MappingTask& task) {
   absl::Status status = FillNodes(options.hosts, *task.mutable_hosts());
   if (status.ok() && !options.pattern.empty()) {
@@ -81,7 +74,9 @@ absl::Status FillTask(const MapOptions& options, v1::MappingTask& task) {
     status = FillObjective(options.objective, *task.mutable_objective());
   }
   if (options.ranks_per_host) task.set_ranks_per_host(*options.ranks_per_host);
-  task.set_traffic(TrafficNamed(options.traffic));
+  v1::TrafficModel traffic = v1::TRAFFIC_MODEL_UNSPECIFIED;  // the daemon's preset
+  v1::TrafficModel_Parse("TRAFFIC_MODEL_" + absl::AsciiStrToUpper(options.traffic), &traffic);
+  task.set_traffic(traffic);
   return status;
 }
 
@@ -287,14 +282,12 @@ void CheckUsage(const MapOptions& options) {
   if (options.list) return;
   const v1::MappingTask& task = options.request.task();
   if (options.stored) {
-    CheckNothingBeside(command, "--stored", {"--job", "--emit", "--out", "--json"});
+    CheckNoneBut(command, "--stored", {"--job", "--emit", "--out", "--json"});
     if (task.job_id().empty()) throw CLI::RequiredError("--job");
     return;
   }
-  for (const char* of_search : {"--algorithm", "--budget", "--seed", "--option"}) {
-    if (!options.evaluate.empty() && command.count(of_search) > 0) {
-      throw CLI::ExcludesError("--evaluate", of_search);
-    }
+  if (!options.evaluate.empty()) {
+    CheckNoneOf(command, "--evaluate", {"--algorithm", "--budget", "--seed", "--option"});
   }
   if (task.job_id().empty() && options.hosts.empty()) throw CLI::RequiredError("--job or --hosts");
   if (options.pattern.empty() && task.pattern_name().empty()) {
@@ -361,9 +354,7 @@ void AddMapCommand(CLI::App& app, Session& session) {
           "Measure this permutation instead: a file with the new position of each rank");
   command->add_flag("--stored", options.stored,
                     "Search no more: the order that coppice-search left for --job");
-  command->footer(
-      "coppice-plan map has the same options but --job, --application, --ignore-load,\n"
-      "--evaluate and --stored, which a daemon is needed for.");
+  command->footer("Without a daemon, on files: coppice-plan map.");
 }
 
 // coppicectl pattern: communication patterns that the daemon keeps by the name of their

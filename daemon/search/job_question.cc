@@ -1,7 +1,6 @@
 #include "daemon/search/job_question.h"
 
 #include <chrono>
-#include <initializer_list>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -78,24 +77,11 @@ absl::StatusOr<std::unique_ptr<Connection>> ConnectionFor(const SearchOptions& o
 constexpr char kPreset[] = "memetic";
 
 // What a daemon is asked for does not come from files.
-void CheckJobUsage(const SearchOptions& options) {
-  const MapOptions& map = options.map;
-  const std::initializer_list<std::pair<const char*, bool>> others = {
-      {"--qap", !map.qap.empty()},
-      {"--fabric", !map.fabric.empty()},
-      {"--hosts", !map.hosts.empty()},
-      {"--hierarchy", !map.hierarchy.empty()},
-      {"--distances", !map.distances.empty()},
-      {"--ranks-per-host", map.ranks_per_host.has_value()},
-      {"--routes", !map.routes.empty()},
-      {"--traffic", !map.traffic.empty()},
-      {"--load", !map.load.empty()},
-      {"--links", map.links.has_value()},
-      {"--bytes-per-message", map.bytes_per_message.has_value()}};
-  for (const auto& [name, is_given] : others) {
-    if (is_given) throw CLI::ExcludesError("--job", name);
-  }
-  if (map.pattern.empty() == options.application.empty()) {
+void CheckJobUsage(const CLI::App& app, const SearchOptions& options) {
+  CheckNoneOf(app, "--job",
+              {"--qap", "--fabric", "--hosts", "--hierarchy", "--distances", "--ranks-per-host",
+               "--routes", "--traffic", "--load", "--links", "--bytes-per-message"});
+  if (options.map.pattern.empty() == options.application.empty()) {
     throw CLI::RequiredError("beside --job, one of --pattern and --application");
   }
 }
@@ -197,7 +183,7 @@ void CheckUsage(const CLI::App& app, const SearchOptions& options) {
   if (!options.map.objective.empty() && options.map.objective != "qap") {
     throw CLI::ValidationError("--objective", "only qap is searched for over MPI");
   }
-  if (!options.job.empty()) return CheckJobUsage(options);
+  if (!options.job.empty()) return CheckJobUsage(app, options);
   if (!options.agent.empty()) throw CLI::RequiredError("--job beside --agent");
   if (!options.application.empty()) throw CLI::RequiredError("--job beside --application");
   CheckUsage(app, options.map);

@@ -62,38 +62,21 @@ void AddSearchOptions(CLI::App& command, MapOptions& options) {
            "List so many links by what they carry over their capacity; 0: all that carry anything");
 }
 
-struct Named {
-  const char* name;
-  bool is_given;
-};
-
-void Exclude(const char* name, std::initializer_list<Named> others) {
-  for (const Named& other : others) {
-    if (other.is_given) throw CLI::ExcludesError(name, other.name);
+void CheckNoFabric(const CLI::App& command, const MapOptions& o) {
+  CheckNoneOf(command, "no --fabric", {"--routes", "--traffic", "--load", "--links"});
+  if (o.distance == "hops" || o.distance == "routes") {
+    throw CLI::ExcludesError("no --fabric", "--distance " + o.distance);
   }
-}
-
-void CheckNoFabric(const MapOptions& o) {
-  const char* const without = "no --fabric";
-  Exclude(without, {{"--routes", !o.routes.empty()},
-                    {"--traffic", !o.traffic.empty()},
-                    {"--load", !o.load.empty()},
-                    {"--links", o.links.has_value()},
-                    {"--distance hops", o.distance == "hops"},
-                    {"--distance routes", o.distance == "routes"}});
-  const Named distance = {"--distance", !o.distance.empty()}, hosts = {"--hosts", !o.hosts.empty()},
-              distances = {"--distances", !o.distances.empty()},
-              per_place = {"--ranks-per-place", o.ranks_per_host.has_value()};
   if (!o.qap.empty()) {
-    Exclude("--qap",
-            {distance, hosts, distances, per_place, {"--hierarchy", !o.hierarchy.empty()}});
+    CheckNoneOf(command, "--qap",
+                {"--distance", "--hosts", "--distances", "--ranks-per-place", "--hierarchy"});
   } else if (!o.hierarchy.empty()) {
-    Exclude("--hierarchy", {distance, hosts});
+    CheckNoneOf(command, "--hierarchy", {"--distance", "--hosts"});
     if (o.distances.empty()) throw CLI::RequiredError("--distances beside --hierarchy");
   } else if (o.distance.empty()) {
     throw CLI::RequiredError("--fabric, --hierarchy or --distance FILE");
   } else {
-    Exclude("--distance", {distances});
+    CheckNoneOf(command, "--distance", {"--distances"});
   }
 }
 
@@ -248,17 +231,12 @@ void AddMapOptions(CLI::App& command, MapOptions& options) {
 void CheckUsage(const CLI::App& command, const MapOptions& o) {
   CheckMapWords(command, o);
   if (o.list) return;
-  const Named qap = {"--qap", !o.qap.empty()};
-  if (o.pattern.empty() && !qap.is_given) throw CLI::RequiredError("--pattern or --qap");
-  if (!o.pattern.empty()) Exclude("--pattern", {qap});
-  if (!o.messages.empty()) Exclude("--messages", {qap});
-  if (o.bytes_per_message) Exclude("--bytes-per-message", {qap});
-  if (!o.fabric.empty()) {
-    Exclude("--fabric",
-            {qap, {"--hierarchy", !o.hierarchy.empty()}, {"--distances", !o.distances.empty()}});
-  } else {
-    CheckNoFabric(o);
+  if (o.pattern.empty() && o.qap.empty()) throw CLI::RequiredError("--pattern or --qap");
+  for (const char* of_pattern : {"--pattern", "--messages", "--bytes-per-message"}) {
+    if (command.count(of_pattern) > 0) CheckNoneOf(command, of_pattern, {"--qap"});
   }
+  if (o.fabric.empty()) return CheckNoFabric(command, o);
+  CheckNoneOf(command, "--fabric", {"--qap", "--hierarchy", "--distances"});
 }
 
 std::optional<std::vector<uint32_t>> ParseExtents(absl::string_view text) {

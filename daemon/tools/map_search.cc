@@ -164,9 +164,7 @@ constexpr char kMapHelp[] =
     "  hostfile      mpirun --hostfile FILE --map-by seq (Open MPI)\n"
     "  machinefile   mpiexec -f FILE (MPICH, MVAPICH, Intel MPI)\n"
     "  slurm         SLURM_HOSTFILE=FILE srun --distribution=arbitrary\n"
-    "coppicectl map has the same options but those of files alone: --fabric, --routes,\n"
-    "--load, --hierarchy, --distances and --qap; and --bytes-per-message, --start,\n"
-    "--threads and --links, which are of this program's own search.";
+    "For the jobs, stored patterns and stored orders of a daemon: coppicectl map.";
 
 absl::Status RunMap(const MapOptions& options) {
   if (options.list) return ListAlgorithms(options);

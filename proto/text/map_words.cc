@@ -77,20 +77,24 @@ void AddMapWords(CLI::App& command, MapWords& words) {
 }
 
 void CheckMapWords(const CLI::App& command, const MapWords& words) {
-  if (words.list) CheckNothingBeside(command, "--list", {"--json"});
-  if (PrintsOrder(words) && command.count("--json") > 0) {
-    throw CLI::ExcludesError("--emit without --out", "--json");
+  if (words.list) CheckNoneBut(command, "--list", {"--json"});
+  if (PrintsOrder(words)) CheckNoneOf(command, "--emit without --out", {"--json"});
+}
+
+void CheckNoneOf(const CLI::App& command, const std::string& said,
+                 std::initializer_list<const char*> others) {
+  for (const char* other : others) {
+    if (command.count(other) > 0) throw CLI::ExcludesError(said, other);
   }
 }
 
-void CheckNothingBeside(const CLI::App& command, const std::string& name,
-                        std::initializer_list<absl::string_view> others) {
+void CheckNoneBut(const CLI::App& command, const std::string& name,
+                  std::initializer_list<const char*> others) {
   for (const CLI::Option* option : command.get_options()) {
-    const bool is_allowed =
-        option->check_name(name) ||
-        std::any_of(others.begin(), others.end(), [option](absl::string_view other) {
-          return option->check_name(std::string(other));
-        });
+    const bool is_allowed = option->check_name(name) ||
+                            std::any_of(others.begin(), others.end(), [option](const char* other) {
+                              return option->check_name(other);
+                            });
     if (option->count() > 0 && !is_allowed) throw CLI::ExcludesError(name, option->get_name());
   }
 }

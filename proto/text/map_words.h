@@ -36,10 +36,12 @@ void AddMapWords(CLI::App& command, MapWords& words);
 // --list beside anything but --json, and for an order and JSON on one standard output.
 void CheckMapWords(const CLI::App& command, const MapWords& words);
 
-// Throws CLI::ExcludesError if an option of the command beside `name` was given that is none of
-// `others`.
-void CheckNothingBeside(const CLI::App& command, const std::string& name,
-                        std::initializer_list<absl::string_view> others);
+// Throws CLI::ExcludesError(said, NAME) for the first of `others` that was given; or, the other way
+// round, for the first option but `name` that was given and is none of `others`.
+void CheckNoneOf(const CLI::App& command, const std::string& said,
+                 std::initializer_list<const char*> others);
+void CheckNoneBut(const CLI::App& command, const std::string& name,
+                  std::initializer_list<const char*> others);
 
 // How long to search.
 absl::Duration BudgetOf(const MapWords& words);

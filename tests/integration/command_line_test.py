@@ -112,7 +112,8 @@ class CommandLine(unittest.TestCase):
 
     def test_options_that_map_has_no_use_for(self):
         here = ("--hosts", "n[0000-0001]", "--pattern", "-")
-        for arguments, word in (((*here, "--emit", "rankfile", "--json"), "--json"), (("--list", "--job", "1"), "--job"),
+        for arguments, word in (((*here, "--emit", "rankfile", "--json"), "--json"),
+                                (("--list", "--job", "1"), "--job"),
                                 ((*here, "--emit", "slurm", "--out", "-", "--json"), "--json"),
                                 (("--list", "--budget", "2s"), "--budget"),
                                 (("--stored", "--job", "1", "--pattern", "p"), "--pattern"),

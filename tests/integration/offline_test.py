@@ -118,8 +118,8 @@ class Offline(unittest.TestCase):
         listed = json.loads(of(PLAN, "--list", "--json"))["algorithms"]
         self.assertIn("auto", {one["name"] for one in listed})
         self.assertNotRegex(of(PLAN, "--list"), r"\de\+")
-        live, offline = (dict(re.findall(r"^  (--[\w-]+)(?:.{26,}\n {30}|[^\n]*?  +)(\S.*)$", of(program, "--help"), re.M))
-                         for program in (COPPICECTL, PLAN))
+        meanings = re.compile(r"^  (--[\w-]+)(?:.{26,}\n {30}|[^\n]*?  +)(\S.*)$", re.M)
+        live, offline = (dict(meanings.findall(of(program, "--help"))) for program in (COPPICECTL, PLAN))
         alike = {option for option in live if live[option] == offline.get(option)}
         self.assertEqual(alike, {"--" + option for option in (
             "pattern", "messages", "hosts", "ranks-per-host", "distance", "traffic", "algorithm", "objective", "budget",
