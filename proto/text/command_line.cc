@@ -1,9 +1,14 @@
 #include "proto/text/command_line.h"
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <sstream>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "proto/text/exit_status.h"
 #include "proto/text/option_words.h"
 #include "proto/text/plain_text.h"
@@ -22,18 +27,34 @@ class HelpFormatter final : public CLI::Formatter {
     return Entry(command->get_name(), command->get_description());
   }
   std::string make_description(const CLI::App* app) const override {
-    return Fitted(Formatter::make_description(app), 0);
+    return Folded(Formatter::make_description(app));
+  }
+  std::string make_footer(const CLI::App* app) const override {
+    return Folded(Formatter::make_footer(app));
   }
 
  private:
-  static std::string Fitted(const std::string& text, size_t indent, size_t taken = 0) {
-    return IsForPeople() ? Wrapped(text, indent, kTerminalColumns - taken) : text;
-  }
   std::string Entry(const std::string& name, const std::string& meaning) const {
+    const size_t column = get_column_width();  // CLI11 begins each line of the meaning there
+    const bool folds = IsForPeople();
     std::ostringstream out;
-    const size_t column = get_column_width();  // CLI11 begins each line of `meaning` there
-    CLI::detail::format_help(out, Fitted(name, 4), Fitted(meaning, 0, column), column);
+    CLI::detail::format_help(out, folds ? Wrapped(name, 4) : name,
+                             folds ? Wrapped(meaning, 0, kTerminalColumns - column) : meaning,
+                             column);
     return out.str();
+  }
+  // Each line that is too long goes on below, a little to the right.
+  static std::string Folded(const std::string& text) {
+    if (!IsForPeople()) return text;
+    std::vector<std::string> lines;
+    for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+      const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+      lines.push_back(
+          absl::StrCat(line.substr(0, begin), line.size() <= kTerminalColumns
+                                                  ? std::string(line.substr(begin))
+                                                  : Wrapped(line.substr(begin), begin + 2)));
+    }
+    return absl::StrJoin(lines, "\n");
   }
 };
 
