@@ -33,6 +33,7 @@
 #include "agents/node/node_agent.h"
 #include "agents/node/settings.h"
 #include "proto/message_log.h"
+#include "proto/text/command_line.h"
 #include "proto/text/environment.h"
 #include "proto/text/exit_status.h"
 #include "proto/text/shown_log.h"
@@ -174,6 +175,7 @@ int Fail(const absl::Status& status) {
 
 int Main(int argc, char** argv) {
   CLI::App app("Connects the processes of a node to coppiced.", "coppice-agent");
+  FitHelp(app);
   Flags flags;
   AddFlags(app, flags);
   app.failure_message(
@@ -183,15 +185,16 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kWrongUsage;
+    return EndLine(app, error);
   }
   flags.has_measure_listen = app.count("--measure-listen") > 0;
   const absl::StatusOr<Settings> settings = Configure(flags);
   if (!settings.ok()) return Fail(settings.status());
   if (const absl::Status logs = SetUpLog(settings->log_level); !logs.ok()) return Fail(logs);
   if (flags.check_config) {
-    std::printf("%s: good\n", flags.config.empty() ? "flags" : flags.config.c_str());
-    return 0;
+    const absl::Status printed =
+        PrintText(absl::StrCat(flags.config.empty() ? "flags" : flags.config, ": good\n"));
+    return printed.ok() ? 0 : Fail(printed);
   }
   RaiseDescriptorLimit();
   const absl::Status status = Serve(*settings, BlockSignals());

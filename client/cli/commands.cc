@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "proto/text/command_line.h"
 #include "proto/text/exit_status.h"
 
 namespace coppice {
@@ -157,7 +158,7 @@ std::optional<int> ParseLine(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) return EndLine(app, error);  // --help, --version
     // CLI11 has more words for these than one, and some do not name what it is about.
     const bool is_unknown =
         error.get_name() == "ExtrasError" || error.get_name() == "RequiredError";
@@ -178,9 +179,9 @@ int RunCommand(const Session& session, const Target& target, const std::string& 
   Waiting waiting(wait);
   if (!session.endless) connection.OnWait([&](bool waits) { waiting.Set(waits); });
   const int status = session.run(connection);
-  // A full disk, say: what a launcher would read is not whole.
-  if (std::cout.flush()) return status;
-  return Fail(absl::DataLossError("standard output could not be written"));
+  const absl::Status written = FlushOutput();
+  const bool is_told = status == kFailed;  // what failed may be this
+  return written.ok() || is_told ? status : Fail(written);
 }
 
 }  // namespace coppice

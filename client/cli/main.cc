@@ -14,6 +14,7 @@
 #include "client/cli/session.h"
 #include "client/server_address.h"
 #include "proto/message_log.h"
+#include "proto/text/command_line.h"
 #include "proto/text/environment.h"
 
 namespace coppice {
@@ -32,6 +33,7 @@ int Main(int argc, char** argv) {
   SilenceMessageLog();
   std::cerr << UnknownVariables(environ);
   CLI::App app("Looks at and asks things of a running coppiced.", "coppicectl");
+  FitHelp(app);
   app.require_subcommand(1);
   app.fallthrough();  // --server and --timeout may stand behind the command, too
   app.footer(ExitStatusHelp());

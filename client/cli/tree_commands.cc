@@ -12,6 +12,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
+#include "proto/text/names.h"
 #include "proto/text/node_list.h"
 #include "proto/text/option_words.h"
 #include "proto/text/plain_text.h"
@@ -302,8 +303,8 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
   command->add_option("--type", options.type, "auto, 1 (NICs) or 2 (switches)")
       ->check(CLI::IsMember({"auto", "1", "2"}))
       ->capture_default_str();
-  command->add_option("--builder", options.builder, "auto, kary, knomial, hierarchical or postal")
-      ->check(CLI::IsMember({"auto", "kary", "knomial", "hierarchical", "postal"}))
+  command->add_option("--builder", options.builder, "How a tree of type I is built")
+      ->check(CLI::IsMember(BuildersToAskFor()))
       ->capture_default_str();
   const auto is_count = [](const std::string& text) { return FaultOfCount(text, 1, kMaxChildren); };
   AddField(*command, "--width", request, &v1::CreateTreeRequest::set_width,

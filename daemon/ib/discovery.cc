@@ -106,7 +106,7 @@ class Discovery {
   // LIDs stay when the subnet manager ends: only itself can say that it runs (IBA vol. 1,
   // 14.2.5.13).
   void AskManager() {
-    const int lid = subnet_.nodes.front().local_port().subnet_manager_lid.value();
+    const uint32_t lid = subnet_.nodes.front().local_port().subnet_manager_lid.value();
     if (lid == 0) return;
     subnet_.is_manager_silent = true;
     for (uint32_t n = 0; n < subnet_.nodes.size(); ++n) {

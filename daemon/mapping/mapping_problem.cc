@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
+#include "proto/text/names.h"
 
 namespace coppice {
 namespace {
@@ -81,17 +82,7 @@ std::vector<Pattern::Entry> EntriesOf(const Pattern& pattern) {
 
 }  // namespace
 
-absl::string_view ToString(TrafficModel model) {
-  switch (model) {
-    case TrafficModel::kRoutes:
-      return "routes";
-    case TrafficModel::kEvenShortestPaths:
-      return "even";
-    case TrafficModel::kApproximate:
-      return "approximate";
-  }
-  return "";
-}
+absl::string_view ToString(TrafficModel model) { return kTrafficNames[static_cast<size_t>(model)]; }
 
 absl::Status CheckProblem(const MappingProblem& problem) {
   const Places& places = *problem.places;

@@ -17,6 +17,7 @@
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
 #include "proto/message_log.h"
+#include "proto/text/command_line.h"
 #include "proto/text/environment.h"
 #include "proto/text/limits.h"
 
@@ -67,6 +68,7 @@ int Main(int argc, char** argv) {
       "Plans aggregation trees, orders of ranks and placements of jobs on a fabric from a file or "
       "a model, without a daemon",
       "coppice-plan");
+  FitHelp(app);
   app.require_subcommand(1);
   app.fallthrough();  // --fabric and its like may stand behind the command, too
   app.set_version_flag("--version", "coppice-plan " COPPICE_VERSION);

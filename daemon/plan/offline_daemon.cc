@@ -23,9 +23,9 @@
 #include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/rpc/server.h"
-#include "daemon/tools/command.h"
 #include "daemon/tools/held_nodes.h"
 #include "db/sqlite_store.h"
+#include "proto/text/command_line.h"
 #include "proto/text/text_file.h"
 
 namespace coppice {
@@ -219,10 +219,10 @@ void AddOfflineOptions(CLI::App& app, OfflineOptions& options) {
   AddText(app, "--fabric", options.fabric.fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)");
   AddFabricOptions(app, options.fabric);
   AddText(app, "--held", options.held,
-          "who holds what, a file with NODES HOLDER a line, as n[001-128] job7");
-  AddText(app, "--down", options.down, "nodes that are down: a list or a file");
+          "Who holds what, a file with NODES HOLDER a line, as n[001-128] job7");
+  AddText(app, "--down", options.down, "Nodes that are down: a list or a file");
   AddText(app, "--database", options.database,
-          "keep jobs, trees, placements and patterns in this file from one call to the next");
+          "Keep jobs, trees, placements and patterns in this file from one call to the next");
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> StartOfflineDaemon(const OfflineOptions& options,

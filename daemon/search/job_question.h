@@ -35,7 +35,7 @@ void AddSearchOptions(CLI::App& app, SearchOptions& options);
 
 // To be called after parsing. Throws CLI::RequiredError or CLI::ExcludesError where options are
 // missing or contradict each other.
-void CheckUsage(const SearchOptions& options);
+void CheckUsage(const CLI::App& app, const SearchOptions& options);
 
 // One for each run.
 class JobQuestion final {

@@ -131,6 +131,28 @@ class CommandLine(unittest.TestCase):
         self.refused(2, *here, "--budget", "5", words=["such as 500ms, 1s or 2m"])
         self.refused(2, *here, "--option", "x", words=['"x" is not NAME=VALUE'])
 
+    def test_options_that_map_has_no_use_for(self):
+        here = ("--hosts", "n[0000-0001]", "--pattern", "-")
+        for arguments, word in (((*here, "--emit", "rankfile", "--json"), "--json"),
+                                (("--list", "--job", "1"), "--job"),
+                                ((*here, "--emit", "slurm", "--out", "-", "--json"), "--json"),
+                                (("--list", "--budget", "2s"), "--budget"),
+                                (("--stored", "--job", "1", "--pattern", "p"), "--pattern"),
+                                ((*here, "--evaluate", "x", "--seed", "3"), "--seed"),
+                                ((*here, "--ranks-per-host", "0"), "--ranks-per-host"),
+                                ((*here, "--algorithm", ""), "the value is empty")):
+            self.refused(2, "map", *arguments, words=[word])
+
+    def test_an_order_goes_to_a_file_and_the_report_to_people(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "hosts")
+            here = ("map", "--hosts", "n[0000-0001]", "--pattern", "-", "--emit", "hostfile")
+            answer = self.of_json(*here, "--out", path, stdin="0 1\n1 0\n")
+            with open(path, encoding="ascii") as file:
+                hosts = file.read()
+            self.assertEqual(hosts.split(), [f"n{host:04}" for host in answer["permutation"]])
+            self.assertEqual(self.good(*here, stdin="0 1\n1 0\n"), hosts)
+
     def test_exit_statuses_tell_why(self):
         self.refused(3, "job", "show", "999999", words=["NOT_FOUND"])
         self.refused(2, "job", "register", "--all", "--lease", "10q", words=["10q"])
@@ -195,6 +217,9 @@ class CommandLine(unittest.TestCase):
                                       env={**os.environ, "COPPICE_SERVER": self.daemon.address})
             self.assertEqual(done.returncode, 1, arguments)
             self.assertIn("standard output could not be written", done.stderr)
+            self.assertEqual(done.stderr.count("error: "), 1)
+        self.refused(1, "map", "--hosts", "n[0000-0001]", "--pattern", "-", "--emit", "rankfile", "--out", "/dev/full",
+                     words=["cannot write all of /dev/full", "[DATA_LOSS]"], stdin="0 1\n1 0\n")
 
     def test_a_hyphen_is_standard_output(self):
         text = self.good("export", "slurm-topology")

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "proto/text/byte_size.h"
+#include "proto/text/names.h"
 
 namespace coppice::option_words_test {
 namespace {
@@ -93,6 +94,15 @@ TEST(Objectives, AreNamesAndWeights) {
   for (const char* text : {"", "speed", "qap,", "congestion=", "=1", "qap=1=2", "Qap", "qap=x"}) {
     EXPECT_FALSE(ParseObjective(text).has_value()) << text;
   }
+}
+
+TEST(Names, AreThoseOfTheEnumerators) {
+  enum class Operation { kBarrier, kBcast, kReduce, kAllreduce };
+  EXPECT_EQ(EnumNamed<Operation>(kOperationNames, "reduce"), Operation::kReduce);
+  EXPECT_EQ(EnumNamed<Operation>(kOperationNames, "kary"), std::nullopt);
+  EXPECT_EQ(EnumNamed<Operation>(kOperationNames, ""), std::nullopt);
+  EXPECT_THAT(ListOf(kTrafficNames), ElementsAre("routes", "even", "approximate"));
+  EXPECT_THAT(BuildersToAskFor(), ElementsAre("auto", "kary", "knomial", "hierarchical", "postal"));
 }
 
 TEST(Understood, SaysWhatWasMeant) {
