@@ -26,6 +26,7 @@
 #include "daemon/mapping/input/pattern_file.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "tests/benchmark/mapping/cases.h"
+#include "tests/support/search_bytes.h"
 
 namespace coppice {
 namespace {
