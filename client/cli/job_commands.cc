@@ -219,7 +219,7 @@ void AddJobCommands(CLI::App& app, Session& session) {
   auto [add, options] = AddCommand<RegisterOptions>(
       *job, session, "register", "Register a job with its endpoints in rank order", Register);
   v1::RegisterJobRequest& request = options.request;
-  CLI::Option_group* const which = add->add_option_group("Endpoints", "One of them is needed");
+  CLI::Option_group* const which = add->add_option_group("endpoints", "one of them is needed");
   which->require_option(1);
   which->add_option(
       "--endpoints,--nodes", options.endpoints_file,

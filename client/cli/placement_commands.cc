@@ -451,7 +451,7 @@ void AddPlacementCommands(CLI::App& app, Session& session) {
   with_id("release", "Release the nodes", Release);
   auto [distances, options] = AddCommand<DistanceOptions>(
       *placement, session, "distances", "How many links nodes are from each other", Distances);
-  CLI::Option_group* const which = distances->add_option_group("Nodes", "One of them is needed");
+  CLI::Option_group* const which = distances->add_option_group("nodes", "one of them is needed");
   which->require_option(1);
   which->add_option("--nodes", options.nodes, std::string("Nodes, ") + kNodeWordsHelp);
   which->add_option("--job", *options.request.mutable_job_id(), "Those of a job");

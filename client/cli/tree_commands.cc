@@ -32,13 +32,12 @@ struct CreateTreeOptions {
   bool is_own_job = false;  // nobody named one: it lasts as long as the call
 };
 
-// With those of coppice-plan.
+// What coppice-plan is told of the fabric, as --entries, is not of one tree.
 constexpr char kTypeI[] = "trees of type I", kTypeII[] = "trees of type II";
 constexpr OptionWithoutEffect kWithoutEffect[] = {
-    {"--width", "--type", "2", kTypeI},          {"--nic-degree", "--type", "2", kTypeI},
-    {"--builder", "--type", "2", kTypeI},        {"--root", "--type", "1", kTypeII},
-    {"--switch-degree", "--type", "1", kTypeII}, {"--entries", "--type", "1", kTypeII},
-    {"--full-switches", "--type", "1", kTypeII}, {"--bytes", "--op", "barrier"},
+    {"--width", "--type", "2", kTypeI},   {"--nic-degree", "--type", "2", kTypeI},
+    {"--builder", "--type", "2", kTypeI}, {"--root", "--type", "1", kTypeII},
+    {"--bytes", "--op", "barrier"},
 };
 
 // "latency=1,entries=0.5,link=0" into the weights; false: it is not such a text.

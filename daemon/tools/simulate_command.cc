@@ -74,7 +74,7 @@ constexpr char kCommunicatorListHelp[] =
 // --grid, --list and --random in a group of their own, which is returned. The seed has no option
 // here: the command draws other things, too.
 CLI::App* AddCommunicatorOptions(CLI::App& command, CommunicatorOptions& options) {
-  CLI::App* const what = command.add_option_group("communicators");
+  CLI::App* const what = command.add_option_group("communicators", "at most one of them");
   AddText(*what, "--grid", options.grid, "Every line of a process grid, such as 256x160");
   AddText(*what, "--list", options.list, "Communicators, one a line");
   AddText(*what, "--random", options.random, "COUNTxSIZE groups of random members");

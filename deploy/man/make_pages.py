@@ -77,15 +77,17 @@ class Help:
             elif into is self.statuses and line.strip():
                 is_one = line[2:3].isdigit()
                 into.append(line.strip() if is_one else into.pop() + " " + line.strip())
-            elif line in ("Options:", "Subcommands:", "Positionals:"):
-                into = self.commands if line == "Subcommands:" else self.options
+            elif heading := re.fullmatch(r"(Options|Subcommands|Positionals)( \(.*\))?:", line):
+                into = self.commands if heading.group(1) == "Subcommands" else self.options
+                note = (heading.group(2) or "").lstrip()
             elif into is None:
                 self.description.append(line)
             elif line.startswith(" " * COLUMN) and into:
                 into[-1][1] = (into[-1][1] + " " + line.strip()).strip()
             elif line.startswith("  ") and line[2:3] != " " and not self.footer:
                 is_one = line[COLUMN - 1:COLUMN] == " "
-                into.append([line[:COLUMN].strip(), line[COLUMN:]] if is_one else [line.strip(), ""])
+                tag, what = (line[:COLUMN], line[COLUMN:]) if is_one else (line, "")
+                into.append([tag.strip(), f"{note} {what}".strip()])
             elif line.strip():
                 self.footer.append(line)
 
@@ -225,10 +227,15 @@ class Words:
                 self.read([*command, name], f"{at} {name}", Help([*command, name]))
             # As `coppice-plan tree --bytes 8` is `coppice-plan tree advise --bytes 8`.
             if meant := re.search(r"without a command: (\w+)", what):
-                alone, full = f"{at} {names_of(tag)[0]}", f"{at} {names_of(tag)[0]} {meant.group(1)}"
-                self.below[alone] += self.below[full]
-                self.values.update({alone + key[len(full):]: words for key, words in self.values.items()
-                                    if key.startswith(full + " -")})
+                self.stands_for(f"{at} {names_of(tag)[0]}", f"{at} {names_of(tag)[0]} {meant.group(1)}")
+            if meant := re.search(r"(\w+) is (\w+ \w+)$", what):
+                self.below[at].append(meant.group(1))
+                self.stands_for(f"{at} {meant.group(1)}", f"{at} {meant.group(2)}")
+
+    def stands_for(self, alone, full):
+        self.below[alone] = self.below.get(alone, []) + self.below[full]
+        self.values.update({alone + key[len(full):]: words for key, words in self.values.items()
+                            if key.startswith(full + " -")})
 
 
 def completion(path):

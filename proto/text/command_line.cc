@@ -26,6 +26,12 @@ class HelpFormatter final : public CLI::Formatter {
   std::string make_subcommand(const CLI::App* command) const override {
     return Entry(command->get_name(), command->get_description());
   }
+  // An option group, which lists its options as a command does.
+  std::string make_expanded(const CLI::App* group) const override {
+    const auto is_own = [&](const CLI::Option* option) { return option != group->get_help_ptr(); };
+    return make_group(absl::StrCat("Options (", group->get_description(), ")"), false,
+                      group->get_options(is_own));
+  }
   std::string make_description(const CLI::App* app) const override {
     return Folded(Formatter::make_description(app));
   }

@@ -176,6 +176,8 @@ class CommandLine(unittest.TestCase):
         self.good("pattern", "put", "an/application/of-some-length", "-", stdin="0 1\n1 0\n")
         placement = json.loads(self.good("placement", "create", "--nodes", "40", "--name",
                                          "of-some-length", "--json"))["id"]
+        advised = self.on_a_terminal("placement", "advise", "--nodes", "40")  # while hosts are free
+        self.assertLessEqual(max(map(len, advised)), 80, "\n".join(advised))
         job = self.register("--name", "a-job-of-some-length", "--lease", "24h")
         tree = self.of_json("tree", "create", "--job", job)["id"]
         for arguments in (["events"], ["audit", "--method", "Placements."], ["tree", "list"], ["pattern", "list"],
@@ -191,7 +193,7 @@ class CommandLine(unittest.TestCase):
         # These have nothing to leave out, or little.
         for arguments in (["fabric", "nodes"], ["fabric", "switches"], ["fabric", "route", "n0000", "n1399"],
                           ["table"], ["map", "--list"], ["placement", "distances", "--nodes", "n[0000-0015]"],
-                          ["status"], ["fabric", "show"], ["placement", "advise", "--nodes", "40"],
+                          ["status"], ["fabric", "show"],
                           ["tree", "create", "--job", job, "--dry-run", "--bytes", "8,64K,4M"],
                           ["tree", "create", "--job", job, "--dry-run", "--type", "1", "--tradeoffs"],
                           ["tree", "advise", "--job", job, "--policy", "latency=1,entries=0.5,link=0"],
@@ -216,8 +218,8 @@ class CommandLine(unittest.TestCase):
                                       input="0 1\n1 0\n", text=True, timeout=120, check=False,
                                       env={**os.environ, "COPPICE_SERVER": self.daemon.address})
             self.assertEqual(done.returncode, 1, arguments)
-            self.assertIn("standard output could not be written", done.stderr)
-            self.assertEqual(done.stderr.count("error: "), 1)
+            self.assertEqual(done.stderr.count("standard output could not be written"), 1)
+            self.assertEqual(done.stderr.count("error"), 1)
         self.refused(1, "map", "--hosts", "n[0000-0001]", "--pattern", "-", "--emit", "rankfile", "--out", "/dev/full",
                      words=["cannot write all of /dev/full", "[DATA_LOSS]"], stdin="0 1\n1 0\n")
 
