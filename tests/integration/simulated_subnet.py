@@ -74,11 +74,11 @@ class SimulatedSubnet:
                        preexec_fn=few_files)
 
     def start_manager(self, host):
-        """One that stays, at that host, and looks for no changes."""
+        """One that stays, at that host, and looks for no changes; with -d 2 it holds no line of its log back."""
         log = os.path.join(self.directory, "stays.log")
         if os.path.exists(log):
             os.unlink(log)
-        self.manager = subprocess.Popen(["opensm", "-s", "0", "-R", "minhop", "-f", log], cwd=self.directory,
+        self.manager = subprocess.Popen(["opensm", "-s", "0", "-d", "2", "-R", "minhop", "-f", log], cwd=self.directory,
                                         env={**self.environment, "SIM_HOST": host}, preexec_fn=few_files,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
