@@ -24,7 +24,8 @@ namespace {
 
 // 16 digits, or up to 16 after "switch:" or "0x".
 std::optional<uint64_t> ParseGuid(absl::string_view text) {
-  const bool is_marked = absl::ConsumePrefix(&text, "switch:") | absl::ConsumePrefix(&text, "0x");
+  const bool is_switch = absl::ConsumePrefix(&text, "switch:");
+  const bool is_marked = absl::ConsumePrefix(&text, "0x") || is_switch;
   uint64_t guid = 0;
   if (text.size() > 16 || (text.size() < 16 && !is_marked)) return std::nullopt;
   if (!absl::SimpleHexAtoi(absl::StrCat("0x", text), &guid)) return std::nullopt;

@@ -141,15 +141,17 @@ struct ServiceParts {
   std::function<DaemonNumbers()> numbers = nullptr;
 };
 
+struct MethodTraits {
+  bool is_bulk = false;        // its requests may be as large as any; others up to 1 MiB
+  bool is_change = false;      // what it answers has been done, and is told whatever room there is
+  WorkerPool* pool = nullptr;  // that its handler runs on; null: gRPC's threads, which are few
+  size_t most_waiting = kMaxWaitingCalls;
+};
+
 // Thread-safe once it is made.
 class Service {
  public:
-  struct Traits {
-    bool is_bulk = false;    // its requests may be as large as any; others up to 1 MiB
-    bool is_change = false;  // what it answers has been done, and is told whatever room there is
-    WorkerPool* pool = nullptr;  // that its handler runs on; null: gRPC's threads, which are few
-    size_t most_waiting = kMaxWaitingCalls;
-  };
+  using Traits = MethodTraits;
   struct Method {
     std::string name;  // "CreateTree"
     Traits traits;

@@ -213,8 +213,8 @@ class TreesService final : public Service {
     };
     // Planning takes from a fraction of a millisecond to many: not on a thread of gRPC, where the
     // next caller could not be heard, and callers take turns.
-    call->RunOn(workers_, [this, advise, args = *std::move(args), answer]() mutable {
-      if (advise) {
+    call->RunOn(workers_, [this, is_advice = advise, args = *std::move(args), answer]() mutable {
+      if (is_advice) {
         answer(manager_->AdviseTree(args));
       } else {
         manager_->CreateTree(std::move(args), answer);
