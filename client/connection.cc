@@ -25,6 +25,7 @@
 #include "client/library/agent_socket.h"
 #include "client/library/messages.h"
 #include "coppice/v1/local.pb.h"
+#include "proto/text/limits.h"
 
 namespace coppice {
 namespace {
@@ -47,17 +48,7 @@ absl::Status ReadInto(const std::string& path, std::string& text) {
   return absl::OkStatus();
 }
 
-std::shared_ptr<grpc::Channel> ChannelTo(
-    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
-  grpc::ChannelArguments arguments;
-  // The full view of a tree of 40,960 ranks has no bound here.
-  arguments.SetMaxReceiveMessageSize(-1);
-  return grpc::CreateCustomChannel(server, credentials, arguments);
-}
-
 constexpr char kDefaultAgent[] = "/run/coppice/agent.sock";
-// Of calls without a deadline, such as watches.
-constexpr std::chrono::hours kForEver{24 * 365};
 constexpr uint64_t kOnlyCall = 1;  // of its connection
 
 // One call: reads its request, then a thread of its own speaks to the agent until the end. Deletes
@@ -89,9 +80,11 @@ class PassedCall final : public grpc::ServerGenericBidiReactor {
  private:
   grpc::Status Pass() {
     const auto now = std::chrono::system_clock::now();
-    const bool is_bounded = deadline_ - now < kForEver;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-        is_bounded ? deadline_ - now : std::chrono::system_clock::duration(kForEver));
+    // Watches have none.
+    const std::chrono::system_clock::duration longest = absl::ToChronoHours(kMaxPeriod);
+    const bool is_bounded = deadline_ - now < longest;
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(is_bounded ? deadline_ - now : longest);
     const SteadyTime deadline = std::chrono::steady_clock::now() + left;
     std::shared_ptr<AgentSocket> socket;
     if (Outcome outcome = AgentSocket::Connect(*path_, deadline, socket); !outcome.ok()) {
@@ -246,6 +239,14 @@ absl::Status CheckServer(absl::string_view server) {
   if (is_socket || is_tcp) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("server \"", server, "\": give unix:PATH or HOST:PORT"));
+}
+
+std::shared_ptr<grpc::Channel> ChannelTo(
+    const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  grpc::ChannelArguments arguments;
+  // The full view of a tree of 40,960 ranks has no bound here.
+  arguments.SetMaxReceiveMessageSize(-1);
+  return grpc::CreateCustomChannel(server, credentials, arguments);
 }
 
 Connection::Connection(std::string server, absl::Duration deadline,

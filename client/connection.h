@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client/server_address.h"
 #include "coppice/v1/admin.grpc.pb.h"
 #include "coppice/v1/agents.grpc.pb.h"
 #include "coppice/v1/fabric.grpc.pb.h"
@@ -28,30 +28,6 @@
 #include "proto/status_conversion.h"
 
 namespace coppice {
-
-// Where the daemon listens unless told otherwise.
-inline constexpr char kDefaultServer[] = "unix:/run/coppice/coppiced.sock";
-
-// $COPPICE_SERVER, else kDefaultServer.
-std::string DefaultServer();
-
-// Files in PEM; all empty: no TLS.
-struct TlsOptions {
-  std::string ca;         // of whoever signed the daemon's certificate
-  std::string cert, key;  // ours, for a daemon that asks for one
-  bool empty() const { return ca.empty() && cert.empty() && key.empty(); }
-};
-
-// $COPPICE_TLS_CA, $COPPICE_TLS_CERT and $COPPICE_TLS_KEY.
-TlsOptions DefaultTls();
-
-// What a Connection is made with. A Unix socket needs no TLS and ignores it. INVALID_ARGUMENT:
-// files that are not enough; NOT_FOUND, with its name: a file cannot be read.
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(const std::string& server,
-                                                                         const TlsOptions& tls);
-
-// INVALID_ARGUMENT, with the text, unless `server` is "unix:PATH" or "HOST:PORT".
-absl::Status CheckServer(absl::string_view server);
 
 using AdminStub = v1::Admin::StubInterface;
 using AgentsStub = v1::Agents::StubInterface;
@@ -156,22 +132,6 @@ inline std::string TextOf(const grpc::ByteBuffer& buffer) {
   }
   return text;
 }
-
-// --- The daemon's services through the node's agent, for users who cannot open the daemon's
-// socket: a gRPC server inside this process, without an address, that passes each call on to the
-// agent's socket as bytes (proto/coppice/v1/local.proto). So commands do not know by which way they
-// go, and the agent needs no second protocol. What may be called, and in whose name, is the agent's
-// to say.
-
-// $COPPICE_AGENT, else where the package's agent listens.
-std::string DefaultAgent();
-
-// Whether this process could connect to the Unix socket at `path` now.
-bool CanConnect(const std::string& path);
-
-// To the agent at `socket`, which each call connects to on a thread of its own. One request and any
-// number of answers a call. Metadata is not passed on. The last reference goes after the last call.
-std::shared_ptr<grpc::Channel> AgentChannel(std::string socket);
 
 }  // namespace coppice
 

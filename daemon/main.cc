@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
@@ -40,7 +41,8 @@
 #include "daemon/rpc/server.h"
 #include "daemon/service/signal_loop.h"
 #include "db/sqlite_store.h"
-#include "proto/request_check.h"
+#include "proto/message_log.h"
+#include "proto/text/command_line.h"
 #include "proto/text/environment.h"
 #include "proto/text/exit_status.h"
 
@@ -250,6 +252,7 @@ int Fail(const absl::Status& status) {
 int Main(int argc, char** argv) {
   CLI::App app("Keeps the topology of an InfiniBand subnet and grants aggregation trees.",
                "coppiced");
+  FitHelp(app);
   Flags flags;
   AddFlags(app, flags);
   app.failure_message(
@@ -259,14 +262,15 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kWrongUsage;
+    return EndLine(app, error);
   }
   const absl::StatusOr<Config> config = Configure(flags);
   if (!config.ok()) return Fail(config.status());
   if (flags.check_config) {
     if (const absl::Status status = TryFabric(*config); !status.ok()) return Fail(status);
-    std::printf("%s: good\n", flags.config.empty() ? "flags" : flags.config.c_str());
-    return 0;
+    const absl::Status printed =
+        PrintText(absl::StrCat(flags.config.empty() ? "flags" : flags.config, ": good\n"));
+    return printed.ok() ? 0 : Fail(printed);
   }
   const sigset_t signals = BlockSignals();
   const LogFormat format = StderrIsJournal() ? LogFormat::kJournal : LogFormat::kTime;

@@ -14,6 +14,7 @@
 
 #include "absl/time/time.h"
 #include "daemon/base/strong_id.h"
+#include "daemon/placement/placement_terms.h"
 #include "db/event_records.h"
 
 namespace coppice {
@@ -110,7 +111,8 @@ struct PlacementRecord {
   absl::Duration term;                // that each renewal begins anew
   uint64_t fabric_version = 0;        // snapshot that it was planned on
   std::string reason;                 // in words
-  std::string measures;               // JSON, see manager
+  PlacementMeasures measures;
+  bool is_optimal = false;  // nothing costs less, as far as is known
   PlacementState state = PlacementState::kHeld;
   JobId job;                      // of a started one: which took the nodes; else 0
   absl::Time created, ended;      // ended: InfiniteFuture while held

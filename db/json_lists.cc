@@ -5,7 +5,9 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -82,7 +84,7 @@ bool ReadAlternative(JsonReader& in, Alternative& alternative) {
   return in.Skip(",\"why_not\":") && in.Text(alternative.why_not) && in.Skip("}");
 }
 
-class SpecWriter {
+class ObjectWriter {
  public:
   void Field(absl::string_view name, double value) {
     absl::StrAppendFormat(&out_, "%s\"%s\":%.17g", Separator(), name, value);
@@ -163,6 +165,29 @@ void ReadField(absl::string_view, absl::string_view name, absl::string_view text
 
 absl::string_view Unquoted(absl::string_view text) {
   return absl::StripSuffix(absl::StripPrefix(text, "\""), "\"");
+}
+
+// Calls visit(name, value) for each `"name":value` of an object; no value holds a comma or a colon.
+template <class Visit>
+void ForEachItem(absl::string_view text, Visit visit) {
+  const absl::string_view list = absl::StripSuffix(absl::StripPrefix(text, "{"), "}");
+  for (const absl::string_view item : absl::StrSplit(list, ',', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(item, absl::MaxSplits(':', 1));
+    visit(Unquoted(parts.first), Unquoted(parts.second));
+  }
+}
+
+constexpr char kIsOptimal[] = "is_optimal";
+
+// Leaves it as it is where the value is none of its type.
+template <class Number>
+void SetNumber(double value, Number& number) {
+  if constexpr (std::is_integral_v<Number>) {
+    if (value < std::numeric_limits<Number>::min()) return;
+    if (value > std::numeric_limits<Number>::max()) return;
+  }
+  number = static_cast<Number>(value);
 }
 
 }  // namespace
@@ -375,7 +400,7 @@ absl::StatusOr<std::vector<Alternative>> ParseAlternatives(std::string_view text
 
 std::string SpecText(const TreeRecord& tree) {
   if (tree.lacks_spec) return "";
-  SpecWriter out;
+  ObjectWriter out;
   ForEachField(kTreeFields,
                [&](const auto& field) { out.Field(field.name, tree.spec.*field.member); });
   if (tree.accepts_type1) out.Field(kOrElse, std::optional(TreeType::kTypeI));
@@ -389,17 +414,36 @@ void ParseSpec(absl::string_view text, TreeRecord& tree) {
     tree.accepts_type1 = true;
     return;
   }
-  // One `"name":value` after the other; no value holds a comma or a colon.
-  const absl::string_view list = absl::StripSuffix(absl::StripPrefix(text, "{"), "}");
-  for (const absl::string_view item : absl::StrSplit(list, ',', absl::SkipEmpty())) {
-    const std::pair<absl::string_view, absl::string_view> parts =
-        absl::StrSplit(item, absl::MaxSplits(':', 1));
-    const absl::string_view name = Unquoted(parts.first), value = Unquoted(parts.second);
+  ForEachItem(text, [&](absl::string_view name, absl::string_view value) {
     if (name == kOrElse) tree.accepts_type1 = true;
     ForEachField(kTreeFields, [&](const auto& field) {
       ReadField(field.name, name, value, tree.spec.*field.member);
     });
-  }
+  });
+}
+
+// --- What a placement measures ---
+
+std::string MeasuresText(const PlacementRecord& placement) {
+  ObjectWriter out;
+  ForEachMeasure([&](const PlacementMeasure& measure) {
+    out.Field(measure.name, measure.Of(placement.measures));
+  });
+  out.Field(kIsOptimal, std::optional<uint32_t>(placement.is_optimal ? 1 : 0));
+  return out.Take();
+}
+
+void ParseMeasures(absl::string_view text, PlacementRecord& placement) {
+  ForEachItem(text, [&](absl::string_view name, absl::string_view value) {
+    double number = 0;
+    if (!absl::SimpleAtod(value, &number) || !std::isfinite(number)) return;
+    if (name == kIsOptimal) placement.is_optimal = number == 1;
+    ForEachMeasure([&](const PlacementMeasure& measure) {
+      if (name != measure.name) return;
+      std::visit([&](auto member) { SetNumber(number, placement.measures.*member); },
+                 measure.member);
+    });
+  });
 }
 
 }  // namespace coppice

@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
+#include "daemon/placement/placement_terms.h"
 #include "daemon/tree/tree_spec.h"
 #include "db/store.h"
 
@@ -102,8 +103,8 @@ absl::Status ParseTreeNodes(std::string_view text, TreeRecord& tree);
 absl::StatusOr<std::vector<std::string>> ParseTexts(std::string_view text);
 
 // --- What a tree's row keeps: message sizes, what else was considered, and what the request said
-// beyond operation and sizes. That is read field by field, so that a field that this release does
-// not know is left out. ---
+// beyond operation and sizes; and a placement's: its measures. The last two are read field by
+// field, so that a field that this release does not know is left out. ---
 
 // [[8,1],[1048576,0.5]], bytes and weight.
 std::string SizesText(absl::Span<const SizeShare> sizes);
@@ -121,6 +122,12 @@ std::string SpecText(const TreeRecord& tree);
 // The inverse: fills spec (but its mix), accepts_type1 and lacks_spec. What no record says is taken
 // to be what the tree is, which must be known: type II, or I if none fits.
 void ParseSpec(absl::string_view text, TreeRecord& tree);
+
+// {"leaf_switches":2,...,"cost":4.5,"is_optimal":1}, in the order of ForEachMeasure.
+std::string MeasuresText(const PlacementRecord& placement);
+// The inverse: fills measures and is_optimal. What is no number, or none of the measure's, is left
+// at 0.
+void ParseMeasures(absl::string_view text, PlacementRecord& placement);
 
 }  // namespace coppice
 

@@ -197,7 +197,8 @@ class SqliteConnection {
   SqliteConnection(const SqliteConnection&) = delete;
   SqliteConnection& operator=(const SqliteConnection&) = delete;
 
-  // The statement of that text, which is kept. Not to be asked for again while its rows are read.
+  // The statement of that text, which is kept: to be asked for once before a loop of many rows, as
+  // reading the text takes as long as a twentieth of an update. Not while its rows are read.
   Statement& Sql(absl::string_view sql);
   // Runs statements that return nothing of interest.
   absl::Status Execute(const std::string& sql);

@@ -18,13 +18,13 @@
 namespace coppice {
 namespace {
 
-constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 constexpr char kNewestEvent[] = "SELECT seq FROM sqlite_sequence WHERE name = 'event'";
 
 // Beyond what a stored time can be: before every event, after every event.
 int64_t Nanoseconds(absl::Time time) {
   if (time == absl::InfinitePast()) return std::numeric_limits<int64_t>::min();
-  if (time == absl::InfiniteFuture()) return kHighest;
+  if (time == absl::InfiniteFuture()) return kMaxInt64;
   return absl::ToUnixNanos(time);
 }
 
@@ -54,7 +54,7 @@ absl::Status Apply(SqliteConnection& db, const AppendEvents& append) {
     }
     RETURN_IF_ERROR(status);
   }
-  if (append.events.empty() || append.keep == kHighest) return absl::OkStatus();
+  if (append.events.empty() || append.keep == kMaxInt64) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int64_t newest, db.Sql(kNewestEvent).Number());
   ASSIGN_OR_RETURN(const int64_t oldest,
                    db.Sql("SELECT id FROM event ORDER BY id LIMIT 1").Number());
@@ -79,7 +79,7 @@ absl::Status Apply(SqliteConnection& db, const PruneEvents& prune) {
 }
 
 absl::StatusOr<EventReader::Ids> EventReader::FindIds(const EventFilter& filter) {
-  Ids ids{filter.after_id, kHighest};
+  Ids ids{filter.after_id, kMaxInt64};
   const bool is_first = filter.after_id <= 0;
   const bool has_end = filter.end != absl::InfiniteFuture();
   // Later pages begin where the list goes on, and a list without a start at the first event.
@@ -304,7 +304,7 @@ DeedWriter::~DeedWriter() = default;
 
 absl::Status DeedWriter::ReadKept() {
   auto kept = std::make_unique<KeptDeeds>();
-  const DeedLimits all{kHighest / 2, kHighest, absl::InfiniteDuration()};
+  const DeedLimits all{kMaxInt64 / 2, kMaxInt64, absl::InfiniteDuration()};
   KeptDeeds::Changes none;
   RETURN_IF_ERROR(db_.Sql(absl::StrCat(kDeedColumns, " FROM deed ORDER BY id"))
                       .ForEach([&](const Statement& row) {

@@ -96,14 +96,11 @@ absl::Status CheckOpen(SqliteConnection& db, HistoryResolution resolution, int64
       " may be closed already, as ", last, " is: go on from the highest that was ever used"));
 }
 
-absl::Status PutLoad(SqliteConnection& db, const LinkLoadRecord& load) {
-  for (const char* const sql :
-       {"UPDATE link_load SET average = ?, peak = ?, peak_ns = ?, updated_ns = ? "
-        "WHERE link_id = ? AND direction = ?",
-        "INSERT INTO link_load (average, peak, peak_ns, updated_ns, link_id, direction) "
-        "VALUES (?, ?, ?, ?, ?, ?)"}) {
-    absl::Status status = db.Sql(sql).Run(load.average, load.peak, load.peaked, load.updated,
-                                          load.link, load.from_b ? "b-to-a" : "a-to-b");
+absl::Status PutLoad(SqliteConnection& db, Statement& update, Statement& insert,
+                     const LinkLoadRecord& load) {
+  for (Statement* const put : {&update, &insert}) {
+    absl::Status status = put->Run(load.average, load.peak, load.peaked, load.updated, load.link,
+                                   load.from_b ? "b-to-a" : "a-to-b");
     if (absl::IsInternal(status)) {
       ASSIGN_OR_RETURN(const int64_t known,
                        db.Sql("SELECT count(*) FROM link WHERE id = ?").Number(load.link));
@@ -114,6 +111,17 @@ absl::Status PutLoad(SqliteConnection& db, const LinkLoadRecord& load) {
     RETURN_IF_ERROR(status);
     if (db.changes() > 0) break;
   }
+  return absl::OkStatus();
+}
+
+absl::Status PutLoads(SqliteConnection& db, const std::vector<LinkLoadRecord>& loads) {
+  Statement& update = db.Sql(
+      "UPDATE link_load SET average = ?, peak = ?, peak_ns = ?, updated_ns = ? "
+      "WHERE link_id = ? AND direction = ?");
+  Statement& insert = db.Sql(
+      "INSERT INTO link_load (average, peak, peak_ns, updated_ns, link_id, direction) "
+      "VALUES (?, ?, ?, ?, ?, ?)");
+  for (const LinkLoadRecord& load : loads) RETURN_IF_ERROR(PutLoad(db, update, insert, load));
   return absl::OkStatus();
 }
 
@@ -207,17 +215,7 @@ absl::Status CounterWriter::ReadPorts() {
 
 absl::Status CounterWriter::Apply(const PutCounters& put) {
   if (!has_ports_) RETURN_IF_ERROR(ReadPorts());
-  for (const PortCounterRecord& port : put.counters) RETURN_IF_ERROR(PutPort(port));
-  for (const LinkLoadRecord& load : put.loads) RETURN_IF_ERROR(PutLoad(db_, load));
-  for (const HistoryPart& part : put.history) RETURN_IF_ERROR(PutPart(part));
-  for (const HistorySlot& slot : put.closed) RETURN_IF_ERROR(Close(db_, slot));
-  return absl::OkStatus();
-}
-
-absl::Status CounterWriter::PutPort(const PortCounterRecord& port) {
-  const auto [place, is_new] = ports_.try_emplace({port.node, port.port}, last_port_ + 1);
-  if (!is_new) {
-    Statement& update = db_.Sql(R"sql(
+  Statement& update = db_.Sql(R"sql(
       UPDATE port_counter SET sent_bytes = ?, received_bytes = ?, sent_packets = ?,
           received_packets = ?, sent_wait_ticks = ?, symbol_errors = ?, link_recoveries = ?,
           link_downed = ?, receive_errors = ?, remote_physical_errors = ?, relay_errors = ?,
@@ -225,6 +223,16 @@ absl::Status CounterWriter::PutPort(const PortCounterRecord& port) {
           integrity_errors = ?, buffer_overruns = ?, vl15_dropped = ?, is_extended = ?,
           sent_bytes_per_second = ?, received_bytes_per_second = ?, read_ns = ?
       WHERE id = ?)sql");
+  for (const PortCounterRecord& port : put.counters) RETURN_IF_ERROR(PutPort(port, update));
+  RETURN_IF_ERROR(PutLoads(db_, put.loads));
+  for (const HistoryPart& part : put.history) RETURN_IF_ERROR(PutPart(part));
+  for (const HistorySlot& slot : put.closed) RETURN_IF_ERROR(Close(db_, slot));
+  return absl::OkStatus();
+}
+
+absl::Status CounterWriter::PutPort(const PortCounterRecord& port, Statement& update) {
+  const auto [place, is_new] = ports_.try_emplace({port.node, port.port}, last_port_ + 1);
+  if (!is_new) {
     BindCounts(update, port);
     return update.Run(place->second);
   }

@@ -17,11 +17,12 @@ constexpr const char* kPlacementStates[] = {nullptr, "held", "started", "release
 
 // DATA_LOSS names the row.
 absl::Status FillPlacement(const Statement& row, PlacementRecord& record) {
-  std::string nodes, permutation, state;
+  std::string nodes, permutation, measures, state;
   row.Read(record.id, record.request_id, record.request_fingerprint, record.name, record.owner,
            nodes, record.ranks_per_node, permutation, record.is_exclusive, record.term,
-           record.fabric_version, record.reason, record.measures, state, record.job, record.created,
+           record.fabric_version, record.reason, measures, state, record.job, record.created,
            record.ended, record.by_administrator);
+  ParseMeasures(measures, record);
   record.state = ValueOf<PlacementState>(kPlacementStates, state);
   absl::StatusOr<std::vector<std::string>> names = ParseTexts(nodes);
   absl::StatusOr<std::vector<uint32_t>> ranks = ParseNumbers<uint32_t>(permutation);
@@ -72,8 +73,8 @@ absl::Status PutPlacement(SqliteConnection& db, const PlacementRecord& placement
           .Run(placement.id, Statement::Optional{placement.request_id},
                placement.request_fingerprint, placement.name, placement.owner, nodes,
                placement.ranks_per_node, permutation, placement.is_exclusive, placement.term,
-               placement.fabric_version, placement.reason, placement.measures, placement.created,
-               placement.by_administrator);
+               placement.fabric_version, placement.reason, MeasuresText(placement),
+               placement.created, placement.by_administrator);
   if (!status.ok()) return ExplainPlacement(db, placement, std::move(status));
   for (const std::string& node : placement.nodes) {
     RETURN_IF_ERROR(HoldNode(db, node, placement.id));

@@ -156,7 +156,8 @@ class CounterWriter {
 
  private:
   absl::Status ReadPorts();
-  absl::Status PutPort(const PortCounterRecord& port);
+  // `update`: of a port that is known.
+  absl::Status PutPort(const PortCounterRecord& port, Statement& update);
   absl::Status PutPart(const HistoryPart& part);
 
   SqliteConnection& db_;

@@ -163,13 +163,13 @@ absl::Status Revise(SqliteConnection& db, const TreeRecord& tree) {
 
 // DATA_LOSS names the row.
 absl::Status ReadTree(SqliteConnection& db, const Statement& row, TreeRecord& tree) {
-  std::string operation, demands;
+  std::string operation, spec;
   std::string_view sizes, alternatives, nodes, links, physical;
   row.Read(tree.id, tree.job, tree.request_id, tree.request_fingerprint, tree.fabric_version,
            tree.revision, tree.type, tree.builder, tree.width, tree.height, tree.radius, operation,
            sizes, tree.aggregate_us, tree.distribute_us, tree.total_us, tree.reason, alternatives,
-           tree.created, nodes, links, physical, demands);
-  ParseSpec(demands, tree);
+           tree.created, nodes, links, physical, spec);
+  ParseSpec(spec, tree);
   ASSIGN_OR_RETURN(
       tree.switches,
       db.Sql("SELECT guid, children FROM tree_switch WHERE tree_id = ? ORDER BY node")

@@ -3,7 +3,8 @@
 // the caller believes, to let the trees in a switch take more entries than the switch has.
 //
 // SqliteStore (sqlite_store.h) is what runs, in tests, too; theirs that refuse, hold back or fail
-// are in front of one. Plain structs only: no SQL, no protobuf, no planner types beyond ids.
+// are in front of one. Plain structs only: no SQL, no protobuf; of planners the values that
+// requests and answers have, tree_spec.h and placement_terms.h.
 #ifndef COPPICE_DB_STORE_H_
 #define COPPICE_DB_STORE_H_
 

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/message_log.h"
 #include "proto/text/plain_text.h"
 
 namespace coppice {
@@ -24,8 +25,8 @@ using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
 constexpr size_t kMaxTold = 64;  // bytes of a text that an error repeats
-constexpr int kDeepest = 100;    // as the parser has it
-constexpr int kLongestVarint = 10;
+constexpr int kMaxDepth = 100;   // as the parser has it
+constexpr int kMaxVarintBytes = 10;
 constexpr size_t kAllocation = 16;          // what malloc adds, at most, to one of its blocks
 constexpr size_t kPointer = sizeof(void*);  // of an element, in its array
 constexpr size_t kInString = 15;            // bytes that a std::string holds without a block
@@ -151,7 +152,7 @@ class RequestCheck::Walk {
     const bool is_element = is_known && field->descriptor->is_repeated();
     if (is_element) cost_ += CostOfNumber(*field->descriptor);
     const int from = wire_.CurrentPosition();
-    wire_.SetRecursionLimit(kDeepest - depth);
+    wire_.SetRecursionLimit(kMaxDepth - depth);
     if (!WireFormatLite::SkipField(&wire_, tag)) return Malformed();
     // Each field of what is kept costs more than its bytes.
     if (!is_known) cost_ += kUnknown * (static_cast<size_t>(wire_.CurrentPosition() - from) + 1);
@@ -181,7 +182,7 @@ class RequestCheck::Walk {
   }
 
   bool Within(const Type& type, int length, int depth) {
-    if (depth >= kDeepest) return Malformed();
+    if (depth >= kMaxDepth) return Malformed();
     const CodedInputStream::Limit limit = wire_.PushLimit(length);
     // A limit beyond the end of what holds it is drawn in: then its bytes are missing.
     if (wire_.BytesUntilLimit() != length) return Malformed();
@@ -237,7 +238,7 @@ class RequestCheck::Walk {
         if (static_cast<const uint8_t*>(data)[i] < 0x80) {
           ++numbers;
           run = 0;
-        } else if (++run >= kLongestVarint) {
+        } else if (++run >= kMaxVarintBytes) {
           return Malformed();
         }
       }

@@ -73,11 +73,6 @@ bool PassesRequestCheck(const RequestCheck& check, grpc::ByteBuffer* wire);
 // Keeps for TakeRefusal that the parser made nothing of it.
 void RefuseMalformed(const google::protobuf::Descriptor& type);
 
-// What protobuf says of messages that it cannot read or write goes nowhere: whoever reads or writes
-// them has a status for that. It would go to stderr, as often as somebody sends such a message. For
-// main.cc of a program.
-void SilenceMessageLog();
-
 }  // namespace coppice
 
 namespace grpc {

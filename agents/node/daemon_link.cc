@@ -3,10 +3,9 @@
 #include <random>
 #include <utility>
 
-#include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "client/connection.h"
 #include "client/library/messages.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
@@ -15,16 +14,10 @@ namespace {
 // administrators (daemon/rpc/calls/peer.h).
 constexpr char kUserKey[] = "coppice-user";
 constexpr char kByAgentKey[] = "coppice-by-agent";
-constexpr size_t kLongestUser = 255;
-
-// gRPC ends the process over metadata of other characters.
-bool CanBeNamed(absl::string_view user) {
-  return !user.empty() && user.size() <= kLongestUser && absl::c_all_of(user, absl::ascii_isgraph);
-}
 
 // A daemon that restarts is back within seconds; hundreds of agents that come back do so within
 // a few. gRPC adds a random fifth.
-constexpr int kFirstPauseMs = 200, kLongestPauseMs = 5'000;
+constexpr int kFirstPauseMs = 200, kMaxPauseMs = 5'000;
 // A connection whose other end is gone without a word is given up after the two together.
 constexpr int kPingIntervalMs = 30'000, kPingTimeoutMs = 10'000;
 // An answer must fit into a frame together with the call's number.
@@ -35,7 +28,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstPauseMs);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestPauseMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxPauseMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingIntervalMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -129,15 +122,16 @@ DaemonLink::DaemonLink(EventLoop* loop, std::string server,
       server_(std::move(server)),
       channel_(MakeChannel(server_, credentials)),
       stub_(channel_),
-      hurry_pause_(std::chrono::milliseconds(kFirstPauseMs),
-                   std::chrono::milliseconds(kLongestPauseMs), std::random_device()()) {}
+      hurry_pause_(std::chrono::milliseconds(kFirstPauseMs), std::chrono::milliseconds(kMaxPauseMs),
+                   std::random_device()()) {}
 
 std::shared_ptr<ForwardedCall> DaemonLink::Call(const ForwardedCall::Request& request,
                                                 ForwardedCall::Events events) {
   std::shared_ptr<ForwardedCall> call(new ForwardedCall(loop_, token_, request.is_own_stream));
   call->self_ = call;
   call->events_ = std::move(events);
-  if (!request.is_own_stream && !CanBeNamed(request.user)) {
+  // gRPC ends the process over metadata of other characters.
+  if (!request.is_own_stream && !IsWord(request.user)) {
     call->End({grpc::StatusCode::INVALID_ARGUMENT,
                "user: has no name of 1 to 255 printable characters; give the uid in digits"});
     return call;

@@ -23,7 +23,7 @@ constexpr char kEndJob[] = "/coppice.v1.Jobs/EndJob";
 constexpr Milliseconds kLookEvery{1'000};
 constexpr Milliseconds kFirstRenewalPause{200};
 // Who is denied for longer, and for longer than the lease, is denied for good.
-constexpr Milliseconds kShortestDenial{60'000};
+constexpr Milliseconds kMinDenial{60'000};
 // Of one user at a time.
 constexpr size_t kMaxAskedRequests = 4096, kMaxAskedProcesses = 4096;
 
@@ -80,7 +80,7 @@ void JobKeeper::Stop(Kept& kept) {
 
 void JobKeeper::Add(const HeldJob& job, Milliseconds first_renewal) {
   const uint64_t seed = std::hash<std::string>()(job.id) ^ std::hash<std::string>()(BootId());
-  Kept kept{.job = job, .pause = {kFirstRenewalPause, kLongestRenewalPause, seed}};
+  Kept kept{.job = job, .pause = {kFirstRenewalPause, kMaxRenewalPause, seed}};
   Schedule(jobs_.emplace(job.id, std::move(kept)).first->second, first_renewal);
 }
 
@@ -132,7 +132,7 @@ void JobKeeper::Hold(const LocalCaller& caller, const v1::HoldJobRequest& reques
   renewal.set_id(request.job_id());
   const uint64_t number = ++last_check_;
   checks_[number] =
-      Ask(kKeepAlive, caller.user, renewal, kLongestTry,
+      Ask(kKeepAlive, caller.user, renewal, kMaxTry,
           [this, number, caller, request, counted = Count(caller, request, std::move(done))](
               const grpc::Status& status, const std::string& message) {
             checks_.erase(number);
@@ -212,13 +212,13 @@ void JobKeeper::Act(const std::string& id) {
     v1::EndJobRequest request;
     request.set_id(id);
     kept.call =
-        Ask(kEndJob, kept.job.user, request, kLongestTry,
+        Ask(kEndJob, kept.job.user, request, kMaxTry,
             [this, id](const grpc::Status& status, const std::string&) { OnEnded(id, status); });
     return;
   }
   v1::KeepAliveRequest request;
   request.set_id(id);
-  kept.call = Ask(kKeepAlive, kept.job.user, request, MostOfTry(kept.lease),
+  kept.call = Ask(kKeepAlive, kept.job.user, request, MaxTry(kept.lease),
                   [this, id](const grpc::Status& status, const std::string& message) {
                     OnRenewed(id, status, message);
                   });
@@ -234,7 +234,7 @@ bool JobKeeper::IsForGood(Kept& kept, const grpc::Status& status) {
   }
   const auto now = std::chrono::steady_clock::now();
   if (!kept.denied_since) kept.denied_since = now;
-  return now - *kept.denied_since > std::max(kept.lease, kShortestDenial);
+  return now - *kept.denied_since > std::max(kept.lease, kMinDenial);
 }
 
 // The call of a job that is let go is abandoned: it is there.
@@ -258,7 +258,7 @@ void JobKeeper::OnRenewed(const std::string& id, const grpc::Status& status,
     spdlog::warn("job {}: its lease cannot be renewed: {}", id, status.error_message());
     return LetGo(id);
   }
-  Schedule(kept, std::min(kept.pause.Next(), MostOfPause(kept.lease)));
+  Schedule(kept, std::min(kept.pause.Next(), MaxPause(kept.lease)));
 }
 
 void JobKeeper::OnEnded(const std::string& id, const grpc::Status& status) {

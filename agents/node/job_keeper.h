@@ -132,21 +132,21 @@ class JobKeeper final {
 
 using LeaseTime = std::chrono::milliseconds;
 
-inline constexpr LeaseTime kLongestTry{10'000};
-inline constexpr LeaseTime kLongestRenewalPause{5'000};
+inline constexpr LeaseTime kMaxTry{10'000};
+inline constexpr LeaseTime kMaxRenewalPause{5'000};
 // However short the lease: less is a busy loop.
-inline constexpr LeaseTime kShortestRenewalTime{100};
+inline constexpr LeaseTime kMinRenewalTime{100};
 // Taken for the lease of a job that has not been renewed since the agent started.
 inline constexpr LeaseTime kUnknownLease{6'000};
 
-inline LeaseTime RenewalWait(LeaseTime lease) { return std::max(lease / 3, kShortestRenewalTime); }
+inline LeaseTime RenewalWait(LeaseTime lease) { return std::max(lease / 3, kMinRenewalTime); }
 
 inline LeaseTime SixthOf(LeaseTime lease, LeaseTime most) {
   const LeaseTime known = lease.count() > 0 ? lease : kUnknownLease;
-  return std::clamp(known / 6, kShortestRenewalTime, most);
+  return std::clamp(known / 6, kMinRenewalTime, most);
 }
-inline LeaseTime MostOfTry(LeaseTime lease) { return SixthOf(lease, kLongestTry); }
-inline LeaseTime MostOfPause(LeaseTime lease) { return SixthOf(lease, kLongestRenewalPause); }
+inline LeaseTime MaxTry(LeaseTime lease) { return SixthOf(lease, kMaxTry); }
+inline LeaseTime MaxPause(LeaseTime lease) { return SixthOf(lease, kMaxRenewalPause); }
 
 // Looks at many processes of the node, in turns of the loop (event_loop.h).
 

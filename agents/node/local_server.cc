@@ -20,12 +20,12 @@
 namespace coppice {
 namespace {
 
-// Which methods of the daemon a process of the node may call through the agent: what users may do
-// and what everybody may read; nothing that administers the daemon. Of a stream of requests
-// (KeepAlive) it passes one.
+// The allow-list: methods of the daemon that a process of the node may call through the agent. What
+// users may do and what everybody may read; nothing that administers the daemon. Of a stream of
+// requests (KeepAlive) it passes one.
 constexpr struct {
   absl::string_view service, methods;
-} kPassedOn[] = {
+} kAllowedMethods[] = {
     {"/coppice.v1.Admin/", "GetQuota GetStatus"},
     {"/coppice.v1.Agents/", "ListAgents ListDistances"},
     {"/coppice.v1.Fabric/",
@@ -43,8 +43,8 @@ constexpr struct {
      "WatchTrees"},
 };
 
-bool IsPassedOn(absl::string_view method) {
-  for (const auto& [service, methods] : kPassedOn) {
+bool IsAllowed(absl::string_view method) {
+  for (const auto& [service, methods] : kAllowedMethods) {
     if (!absl::ConsumePrefix(&method, service)) continue;
     const std::vector<absl::string_view> names = absl::StrSplit(methods, ' ');
     return absl::c_linear_search(names, method);
@@ -169,7 +169,7 @@ void LocalConnection::Take(const v1::LocalRequest& request) {
   } else if (request.method() == kGetAgent) {
     Reply(request.call(), parts_->describe().SerializeAsString());
     End(request.call(), grpc::Status::OK);
-  } else if (request.method() != kHoldJob && !IsPassedOn(request.method())) {
+  } else if (request.method() != kHoldJob && !IsAllowed(request.method())) {
     End(request.call(), {grpc::StatusCode::UNIMPLEMENTED,
                          absl::StrCat("method ", request.method(),
                                       ": the agent does not pass it on; ask the daemon itself")});

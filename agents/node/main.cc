@@ -32,7 +32,8 @@
 #include "agents/node/event_loop.h"
 #include "agents/node/node_agent.h"
 #include "agents/node/settings.h"
-#include "proto/request_check.h"
+#include "proto/message_log.h"
+#include "proto/text/command_line.h"
 #include "proto/text/environment.h"
 #include "proto/text/exit_status.h"
 #include "proto/text/shown_log.h"
@@ -53,7 +54,7 @@ struct Flags {
 
 void AddFlags(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", "coppice-agent " COPPICE_VERSION);
-  app.add_option("--config", flags.config, "Configuration file; deploy/agent.toml shows all keys");
+  app.add_option("--config", flags.config, "Configuration file; agent.toml(5) shows all keys");
   Settings presets;
   for (const TextSetting& setting : TextSettings(presets)) {
     app.add_option(setting.flag, flags.texts[setting.flag], setting.help);
@@ -174,6 +175,7 @@ int Fail(const absl::Status& status) {
 
 int Main(int argc, char** argv) {
   CLI::App app("Connects the processes of a node to coppiced.", "coppice-agent");
+  FitHelp(app);
   Flags flags;
   AddFlags(app, flags);
   app.failure_message(
@@ -183,15 +185,16 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kWrongUsage;
+    return EndLine(app, error);
   }
   flags.has_measure_listen = app.count("--measure-listen") > 0;
   const absl::StatusOr<Settings> settings = Configure(flags);
   if (!settings.ok()) return Fail(settings.status());
   if (const absl::Status logs = SetUpLog(settings->log_level); !logs.ok()) return Fail(logs);
   if (flags.check_config) {
-    std::printf("%s: good\n", flags.config.empty() ? "flags" : flags.config.c_str());
-    return 0;
+    const absl::Status printed =
+        PrintText(absl::StrCat(flags.config.empty() ? "flags" : flags.config, ": good\n"));
+    return printed.ok() ? 0 : Fail(printed);
   }
   RaiseDescriptorLimit();
   const absl::Status status = Serve(*settings, BlockSignals());

@@ -7,14 +7,14 @@
 namespace coppice {
 namespace {
 
-constexpr std::chrono::milliseconds kPreset{30'000}, kLongest{600'000};
+constexpr std::chrono::milliseconds kPreset{30'000}, kMaxTimeout{600'000};
 
 // Of the task; one that says none, or none of sense, gets the preset.
 std::chrono::milliseconds TimeoutOf(const v1::PingPongTask& task) {
   const int64_t seconds = task.timeout().seconds();
-  if (seconds < 0 || seconds > kLongest.count() / 1000) return kLongest;
+  if (seconds < 0 || seconds > kMaxTimeout.count() / 1000) return kMaxTimeout;
   const std::chrono::milliseconds timeout(seconds * 1000 + task.timeout().nanos() / 1'000'000);
-  return timeout.count() <= 0 ? kPreset : std::min(timeout, kLongest);
+  return timeout.count() <= 0 ? kPreset : std::min(timeout, kMaxTimeout);
 }
 
 void SetError(const v1::PingPongTask& task, absl::string_view why, v1::PingPongResult& result) {

@@ -15,7 +15,7 @@
 namespace coppice {
 namespace {
 
-constexpr std::chrono::milliseconds kShortestPause{200}, kLongestPause{5'000};
+constexpr std::chrono::milliseconds kMinPause{200}, kMaxPause{5'000};
 // Where trying again soon cannot help: a daemon of another release, another agent of this host.
 constexpr std::chrono::milliseconds kLongPause{30'000};
 
@@ -25,7 +25,7 @@ AgentStream::AgentStream(DaemonLink* link, v1::AgentHello hello, Measurer* measu
     : link_(link),
       hello_(std::move(hello)),
       measurer_(measurer),
-      pause_(kShortestPause, kLongestPause, std::hash<std::string>()(hello_.host())) {}
+      pause_(kMinPause, kMaxPause, std::hash<std::string>()(hello_.host())) {}
 
 AgentStream::~AgentStream() {
   if (stream_ != nullptr) stream_->Abandon();

@@ -72,7 +72,7 @@ std::string HalfOf(absl::string_view gid, size_t first) {
   return half;
 }
 
-constexpr size_t kLongestDevice = 63;  // IB_DEVICE_NAME_MAX of the kernel, less the end
+constexpr size_t kMaxDeviceName = 63;  // IB_DEVICE_NAME_MAX of the kernel, less the end
 // As sysfs has the states (InfiniBand specification 1.3, volume 1, 14.2.5.6): "4: ACTIVE".
 constexpr absl::string_view kActive = "4: ACTIVE";
 
@@ -150,7 +150,7 @@ absl::StatusOr<PortChoice> ParsePortChoice(absl::string_view text) {
   uint32_t port = 0;
   const bool is_port = absl::SimpleAtoi(parts.second, &port) && port >= 1 && port <= UINT8_MAX;
   // It becomes an argument of a program: no option.
-  const bool is_device = !parts.first.empty() && parts.first.size() <= kLongestDevice &&
+  const bool is_device = !parts.first.empty() && parts.first.size() <= kMaxDeviceName &&
                          parts.first[0] != '-' && absl::c_all_of(parts.first, [](unsigned char c) {
                            return absl::ascii_isalnum(c) || absl::StrContains("_-.", c);
                          });

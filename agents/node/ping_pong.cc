@@ -13,7 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agents/node/perftest/perftest.h"
+#include "agents/node/perftest.h"
 
 namespace coppice {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "agents/node/local_limits.h"
 #include "agents/node/node_facts.h"
-#include "client/connection.h"
+#include "client/server_address.h"
 
 namespace coppice {
 

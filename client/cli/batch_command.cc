@@ -147,9 +147,7 @@ void PrintSummary(const v1::BatchSummary& summary, bool is_dry_run) {
                     summary.refusals_size(), summary.entries(), summary.most_packets(),
                     summary.fabric_version()));
   table.Print(std::cout);
-  const auto tell = [](const std::string& text) {
-    std::cout << (IsForPeople() ? Wrapped(text, 2) : text) << "\n";
-  };
+  const auto tell = [](const std::string& text) { std::cout << Folded(text, 2) << "\n"; };
   if (!summary.most_loaded().empty()) tell("most loaded: " + summary.most_loaded());
   for (const v1::BatchRefusal& refusal : summary.refusals()) {
     tell(absl::StrCat("communicator ", refusal.communicator(), ": ", refusal.why_not()));
@@ -212,8 +210,9 @@ void AddCommunicatorOptions(CLI::App& command, BatchOptions& options) {
 void AddBatchCommand(CLI::App& tree, Session& session) {
   auto [command, options] = AddCommand<BatchOptions>(
       tree, session, "batch", "Plan trees for many communicators together, all in one step", Batch,
-      [](BatchOptions& asked) {
+      [&tree](BatchOptions& asked) {
         if (asked.grid.empty() && asked.list.empty()) throw CLI::RequiredError("--grid or --list");
+        RefuseWithoutEffect(*tree.get_subcommand("batch"), {{"--bytes", "--op", "barrier"}});
       });
   AddWideOption(*command, session);
   v1::BatchCreateTreesRequest& request = options.request;
@@ -221,7 +220,7 @@ void AddBatchCommand(CLI::App& tree, Session& session) {
       command->add_option("--job", *request.mutable_job_id(), "Number of the job");
   if (session.is_offline) {
     command
-        ->add_option("--members", options.members,
+        ->add_option("--members,--nodes", options.members,
                      std::string("Or endpoints in rank order, a job for the call, ") +
                          kNodeWordsHelp + "; default all endpoints")
         ->excludes(job);
@@ -243,11 +242,13 @@ void AddBatchCommand(CLI::App& tree, Session& session) {
   AddField(*command, "--type-i", request, &v1::BatchCreateTreesRequest::set_accept_type_i,
            "A tree over NICs for a communicator that gets none over switches");
   AddOperationOptions(*command, "--op,--operation", options.operation, options.bytes);
-  command->add_option("--request-id", *request.mutable_request_id(),
-                      "Makes a retry harmless: the same id grants once");
   CLI::Option* const dry_run =
       AddField(*command, "--dry-run", request, &v1::BatchCreateTreesRequest::set_validate_only,
                "Plan, but take nothing");
+  command
+      ->add_option("--request-id", *request.mutable_request_id(),
+                   "Makes a retry harmless: the same id grants once")
+      ->excludes(dry_run);
   AddField(*command, "--compare", request, &v1::BatchCreateTreesRequest::set_compare,
            "Beside the plan, what one by one would take, and what no plan can beat")
       ->needs(dry_run);

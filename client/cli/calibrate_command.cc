@@ -36,11 +36,11 @@ std::string ConstantsText(const v1::CalibrateResponse& fit) {
 std::string ResidualsText(const v1::CalibrateResponse& fit) {
   const std::set<uint32_t> outliers(fit.outliers().begin(), fit.outliers().end());
   std::string text =
-      absl::StrFormat("%6s %-10s %9s %8s %-4s %6s %12s %12s\n", "LINE", "OPERATION", "BYTES",
+      absl::StrFormat("%5s %-9s %9s %7s %-4s %5s %11s %11s\n", "LINE", "OPERATION", "BYTES",
                       "MEMBERS", "TYPE", "WIDTH", "MEASURED US", "RESIDUAL US");
   for (int i = 0; i < fit.measured_size() && i < fit.residuals_us_size(); ++i) {
     const v1::LatencySample& sample = fit.measured(i);
-    absl::StrAppendFormat(&text, "%6d %-10s %9d %8d %-4s %6d %12.3f %12.3f%s\n", sample.line(),
+    absl::StrAppendFormat(&text, "%5d %-9s %9d %7d %-4s %5d %11.3f %11.3f%s\n", sample.line(),
                           Word(sample.operation()), sample.bytes(), sample.members(),
                           Word(sample.type()), sample.width(), sample.us(), fit.residuals_us(i),
                           outliers.count(static_cast<uint32_t>(i)) != 0 ? "  outlier" : "");
@@ -55,7 +55,9 @@ std::string ReportText(const v1::CalibrateResponse& fit) {
       ConstantsText(fit),
       absl::StrFormat("\n%d samples; residuals: rms %.4g us, largest %.4g us (line %d), R^2 %.6f\n",
                       fit.samples(), fit.rms_us(), fit.worst_us(), line, fit.r_squared()));
-  for (const std::string& note : fit.notes()) absl::StrAppend(&text, "note: ", note, "\n");
+  for (const std::string& note : fit.notes()) {
+    absl::StrAppend(&text, "note: ", Wrapped(note, 6, kTerminalColumns - 2), "\n");  // after "# "
+  }
   return absl::StrCat(text, fit.applied() ? "in force from now on\n" : "not in force: --apply\n",
                       "\n", ResidualsText(fit));
 }

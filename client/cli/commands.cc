@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "proto/text/command_line.h"
 #include "proto/text/exit_status.h"
 
 namespace coppice {
@@ -112,6 +114,29 @@ CLI::App* AddCommandOn(CLI::App& parent, Session& session, const char* name, con
   return command;
 }
 
+void RefuseWithoutEffect(const CLI::App& command, absl::Span<const OptionWithoutEffect> rules) {
+  const auto find = [&command](const char* name) {
+    const CLI::Option* option = nullptr;
+    for (const CLI::App* app = &command; app != nullptr && option == nullptr;
+         app = app->get_parent()) {
+      option = app->get_option_no_throw(name);
+    }
+    return option;
+  };
+  for (const OptionWithoutEffect& rule : rules) {
+    const CLI::Option* const option = find(rule.option);
+    const CLI::Option* const other = find(rule.other);
+    if (option == nullptr || other == nullptr || option->count() == 0) continue;
+    const std::string value =
+        other->count() > 0 ? other->results().front() : other->get_default_str();
+    const bool asks = option->results().front() != option->get_default_str();
+    if (!asks || value != rule.value) continue;
+    const std::string of = *rule.of == '\0' ? "" : absl::StrCat("is of ", rule.of, ", and ");
+    throw CLI::ValidationError(rule.option, absl::StrCat(of, "has no effect with ", rule.other, " ",
+                                                         value, "; leave one of them out"));
+  }
+}
+
 void AddWideOption(CLI::App& command, Session& session) {
   command
       .add_option_function<std::string>(
@@ -122,33 +147,42 @@ void AddWideOption(CLI::App& command, Session& session) {
 }
 
 std::optional<int> ParseLine(CLI::App& app, int argc, char** argv) {
-  app.failure_message(
-      [](const CLI::App*, const CLI::Error& error) { return UsageError(error.what()); });
+  // What cannot be read may stand before --json, too.
+  const bool in_json =
+      std::any_of(argv, argv + argc, [](absl::string_view word) { return word == "--json"; });
+  const auto refuse = [&](const std::string& message) {
+    if (!in_json) return std::cerr << UsageError(message), kWrongUsage;
+    FailInJson();
+    return Fail(absl::InvalidArgumentError(message));
+  };
   try {
     app.parse(argc, argv);
-  } catch (const CLI::RequiredError& error) {
-    // "A subcommand is required" does not name the one that there is not.
-    const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
-    if (unknown.empty()) return app.exit(error), kWrongUsage;
-    std::cerr << UsageError(absl::StrCat("\"", unknown.front(), "\": no such command or option"));
-    return kWrongUsage;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kWrongUsage;
+    if (error.get_exit_code() == 0) return EndLine(app, error);  // --help, --version
+    // CLI11 has more words for these than one, and some do not name what it is about.
+    const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+    const bool is_unknown =
+        code == CLI::ExitCodes::ExtrasError || code == CLI::ExitCodes::RequiredError;
+    const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+    return refuse(is_unknown && !unknown.empty()
+                      ? absl::StrCat("\"", unknown.front(), "\": no such command or option")
+                      : error.what());
   }
   const std::vector<std::string> twice = ReadFromStandardInput(app);
   if (twice.size() < 2) return std::nullopt;
-  std::cerr << UsageError(
+  return refuse(
       absl::StrCat(twice[0], " - excludes ", twice[1], " -: standard input can be read only once"));
-  return kWrongUsage;
 }
 
-int RunCommand(const Session& session, Connection& connection, const std::string& wait) {
+int RunCommand(const Session& session, const Target& target, const std::string& wait) {
+  Connection connection(target.server, target.deadline, target.channel);
+  if (!target.user.empty()) connection.CallAs(target.user);
   Waiting waiting(wait);
   if (!session.endless) connection.OnWait([&](bool waits) { waiting.Set(waits); });
   const int status = session.run(connection);
-  // A full disk, say: what a launcher would read is not whole.
-  if (std::cout.flush()) return status;
-  return Fail(absl::DataLossError("standard output could not be written"));
+  const absl::Status written = FlushOutput();
+  const bool is_told = status == kFailed;  // what failed may be this
+  return written.ok() || is_told ? status : Fail(written);
 }
 
 }  // namespace coppice

@@ -1,5 +1,5 @@
-// The commands of coppicectl and coppice-plan. Each Add... declares its subcommands and options on
-// `app` and leaves in `session.run` what to do once the line is parsed; main.cc runs it.
+// What the commands of coppicectl and coppice-plan are made of: their calls, and how answers are
+// shown.
 #ifndef COPPICE_CLIENT_CLI_COMMANDS_H_
 #define COPPICE_CLIENT_CLI_COMMANDS_H_
 
@@ -7,53 +7,17 @@
 #include <functional>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "client/cli/output.h"
+#include "client/cli/session.h"
 #include "client/connection.h"
 
 namespace coppice {
-
-// One invocation of the program.
-struct Session {
-  bool json = false;
-  bool is_wide = false;     // all columns, all that there is to tell
-  bool endless = false;     // runs until it is interrupted: it is not late after a second
-  bool is_offline = false;  // coppice-plan: who names no job gets one of the members, for the call
-  // coppice-plan: only the cost profile is asked; there is no answer without a fabric.
-  bool is_of_profile = false, needs_fabric = true;
-  // Returns the exit status.
-  std::function<int(Connection&)> run;
-};
-
-// Those that coppicectl and coppice-plan have alike.
-void AddCommands(CLI::App& app, Session& session);
-
-void AddStatusCommand(CLI::App& app, Session& session);
-void AddReloadCommand(CLI::App& app, Session& session);
-void AddQuotaCommand(CLI::App& app, Session& session);
-void AddAuditCommand(CLI::App& app, Session& session);
-void AddFabricCommands(CLI::App& app, Session& session);
-void AddEntriesCommand(CLI::App& app, Session& session);
-void AddTypeTableCommand(CLI::App& app, Session& session);
-void AddWatchCommand(CLI::App& fabric, Session& session);     // below `fabric`
-void AddCounterCommands(CLI::App& fabric, Session& session);  // below `fabric`
-void AddEventsCommand(CLI::App& app, Session& session);
-void AddExportCommands(CLI::App& app, Session& session);
-void AddJobCommands(CLI::App& app, Session& session);
-void AddAgentCommands(CLI::App& app, Session& session);
-void AddDistanceCommands(CLI::App& app, Session& session);
-void AddMapCommand(CLI::App& app, Session& session);
-void AddPatternCommands(CLI::App& app, Session& session);
-void AddPlacementCommands(CLI::App& app, Session& session);
-void AddPlacementBatchCommand(CLI::App& placement, Session& session);  // below `placement`
-void AddTreeCommands(CLI::App& app, Session& session);
-void AddBatchCommand(CLI::App& tree, Session& session);  // below `tree`
-void AddCalibrateCommand(CLI::App& app, Session& session);
 
 // Adds a subcommand with --json. Once the line is read, `prepare` is called, which may throw what
 // CLI11 throws, and `action` is what is to be done; it returns the exit status.
@@ -97,6 +61,18 @@ CLI::Option* AddField(CLI::App& command, const char* name, Message& message,
 
 // Adds -o wide, behind --json: what is shown without it leaves out what 80 columns do not hold.
 void AddWideOption(CLI::App& command, Session& session);
+
+// `option` has no effect where `other` is `value`, which it is if given or by default.
+struct OptionWithoutEffect {
+  const char* option;
+  const char* other;
+  const char* value;
+  const char* of = "";  // what it is an option of, to say why
+};
+// Throws what CLI11 throws if an option of `command`, or of those above it, has no effect by one of
+// the rules. One that is given what it is by default asks for nothing. What excludes or needs
+// another option whatever its value, says so itself.
+void RefuseWithoutEffect(const CLI::App& command, absl::Span<const OptionWithoutEffect> rules);
 
 // The answer as JSON, or as `print(*answer)` has it for people; returns the exit status.
 template <class Message, class Print>
@@ -149,17 +125,6 @@ absl::StatusOr<Response> ListAll(Connection& connection,
     if (!absl::IsAborted(status) || attempt == kAttempts) return status;
   }
 }
-
-// --- From a command line to an exit status (proto/text/exit_status.h) ---
-
-// The exit status, if the line is wrong, with words on stderr, or asks for help only. Standard
-// input may be read once.
-std::optional<int> ParseLine(CLI::App& app, int argc, char** argv);
-
-// Runs what the line asked for. Once a call takes longer than a second, `wait` is on stderr: on a
-// terminal with the seconds, renewed and wiped at the end. Output that cannot be written is an
-// error.
-int RunCommand(const Session& session, Connection& connection, const std::string& wait);
 
 }  // namespace coppice
 

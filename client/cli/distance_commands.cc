@@ -15,6 +15,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
+#include "proto/text/byte_size.h"
 #include "proto/text/option_words.h"
 
 namespace coppice {
@@ -212,7 +213,7 @@ void AddMeasure(CLI::App& distance, Session& session) {
   using Request = v1::MeasureDistancesRequest;
   Request& request = options.request;
   command->add_option(
-      "--hosts", options.hosts,
+      "--hosts,--nodes", options.hosts,
       std::string("Hosts, ") + kNodeWordsHelp + "; default: all that have an agent");
   AddField(*command, "--complete-up-to", request, &Request::set_complete_up_to,
            "Nodes of which every pair is measured; of more, samples (64)")
@@ -240,7 +241,7 @@ void AddList(CLI::App& distance, Session& session) {
       AddCommand<ListOptions>(distance, session, "list",
                               "What was measured, and over what, by pairs of hosts", ListDistances);
   AddWideOption(*command, session);
-  command->add_option("--hosts", options.hosts,
+  command->add_option("--hosts,--nodes", options.hosts,
                       std::string("Hosts in the order of the ranks, ") + kNodeWordsHelp);
   command->add_flag("--estimate", options.estimate,
                     "Also pairs that were not measured: the median of those as many links apart");
@@ -251,10 +252,12 @@ void AddList(CLI::App& distance, Session& session) {
   CLI::Option* matrix = command->add_flag(
       "--matrix", options.matrix,
       "A matrix as map --distance reads it: time of a byte, in units of the least");
+  matrix->excludes("--json")->excludes("--output");
   command
       ->add_option("--message-bytes", options.message_bytes,
-                   "With --matrix: latency counts, too, once in so many bytes")
+                   "With --matrix: latency counts, too, once in so many bytes, such as 8K")
       ->needs(matrix)
+      ->transform(PlainBytes)
       ->check(CLI::PositiveNumber);
 }
 

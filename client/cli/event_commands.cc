@@ -19,7 +19,6 @@
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -156,12 +155,12 @@ std::string Resolved(const std::string& path) {
   return real == nullptr ? path : std::string(real.get());
 }
 
-bool Holds(const std::string& path, absl::string_view text) {
+// Whether the file that `about` is of has this text. Never reads further than the text is long.
+bool Holds(const std::string& path, const struct stat& about, absl::string_view text) {
+  if (about.st_size != static_cast<off_t>(text.size())) return false;
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream held;
-  if (!file || file.peek() == std::ifstream::traits_type::eof()) return false;
-  held << file.rdbuf();
-  return held.str() == text;
+  std::string held(text.size(), '\0');
+  return file.read(held.data(), about.st_size) && held == text;
 }
 
 bool WriteAll(int fd, absl::string_view text) {
@@ -193,27 +192,31 @@ void SyncDirectory(const std::string& path) {
 
 // Makes the file hold `text`, at once: a reader sees what was there or all that is new, also after
 // a crash. Its mode stays, and its owner where the caller may keep it; a new one is readable by
-// all. A link is followed. False: that was its text already, and it was not touched. INTERNAL names
-// the file that cannot be written, and why.
+// all. A link is followed. False: that was its text already, and it was not touched. The message
+// names the file. INVALID_ARGUMENT: it is a folder, a device or a pipe; NOT_FOUND,
+// PERMISSION_DENIED or another code of absl::ErrnoToStatus: nothing can be made beside it;
+// DATA_LOSS: not all can be written.
 absl::StatusOr<bool> ReplaceFile(const std::string& path, absl::string_view text) {
   const std::string target = Resolved(path);
-  if (Holds(target, text)) return false;
-  const auto failed = [&path](const char* what) {
-    return absl::InternalError(absl::StrCat(path, ": cannot be ", what, ": ", strerror(errno)));
-  };
   struct stat old;
   const bool is_old = stat(target.c_str(), &old) == 0;
+  if (is_old && !S_ISREG(old.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": not a regular file; give the path of one, or - to print"));
+  }
+  if (is_old && Holds(target, old, text)) return false;
   const mode_t mode = is_old ? old.st_mode & 07777 : kModeOfNew;
   std::string beside = target + ".XXXXXX";
   const int fd = mkostemp(beside.data(), O_CLOEXEC);
-  if (fd < 0) return failed("written beside");
+  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot be written beside"));
   if (is_old) KeepOwner(fd, old);
   const bool is_written = fchmod(fd, mode) == 0 && WriteAll(fd, text) && fsync(fd) == 0;
   const int error = errno;
   const bool is_closed = close(fd) == 0;
   if (!is_written) errno = error;
   if (!is_written || !is_closed || rename(beside.c_str(), target.c_str()) != 0) {
-    const absl::Status status = failed("replaced");
+    const absl::Status status =
+        absl::DataLossError(absl::StrCat(path, ": cannot be replaced: ", strerror(errno)));
     unlink(beside.c_str());
     return status;
   }
@@ -364,12 +367,15 @@ void AddEventsCommand(CLI::App& app, Session& session) {
 void AddExportCommands(CLI::App& app, Session& session) {
   CLI::App* all = app.add_subcommand("export", "The fabric as the files of schedulers");
   all->require_subcommand(1);
-  auto [command, options] =
-      AddCommand<ExportOptions>(*all, session, "slurm-topology",
-                                "topology.conf of Slurm: a tree of switches for topology/tree",
-                                [](Session& s, Connection& c, const ExportOptions& o) {
-                                  return s.endless ? FollowFabric(s, c, o) : ExportOnce(s, c, o);
-                                });
+  auto [command, options] = AddCommand<ExportOptions>(
+      *all, session, "slurm-topology",
+      "topology.conf of Slurm: a tree of switches for topology/tree",
+      [](Session& s, Connection& c, const ExportOptions& o) {
+        return s.endless ? FollowFabric(s, c, o) : ExportOnce(s, c, o);
+      },
+      [all](ExportOptions&) {
+        RefuseWithoutEffect(*all->get_subcommand("slurm-topology"), {{"--exec", "--output", "-"}});
+      });
   options.request.set_format(v1::TOPOLOGY_FORMAT_SLURM);
   CLI::Option* output = command->add_option(
       "--output", options.output,

@@ -32,9 +32,10 @@ void PrintUnanswered(const v1::FabricSummary& fabric) {
 }
 
 void PrintFabricSummary(const v1::FabricSummary& fabric) {
-  std::cout << "fabric     version " << fabric.version() << " from " << fabric.source() << ", "
-            << fabric.shape() << "\n"
-            << "           " << Counted(fabric.switch_count(), "switch", "es") << ", "
+  PrintField(
+      std::cout, "fabric",
+      absl::StrCat("version ", fabric.version(), " from ", fabric.source(), ", ", fabric.shape()));
+  std::cout << "           " << Counted(fabric.switch_count(), "switch", "es") << ", "
             << Counted(fabric.endpoint_count(), "endpoint") << " on "
             << Counted(fabric.host_count(), "host") << ", " << Counted(fabric.link_count(), "link")
             << ", " << Counted(fabric.component_count(), "component") << "\n";
@@ -43,8 +44,7 @@ void PrintFabricSummary(const v1::FabricSummary& fabric) {
     std::cout << (i > 0 ? " < " : "") << fabric.levels(i).name() << " ("
               << fabric.levels(i).group_count() << ")";
   }
-  std::cout << "\nroutes     " << Word(fabric.route_kind())
-            << (fabric.has_subnet_manager() ? "" : "; no subnet manager has assigned LIDs") << "\n";
+  std::cout << "\nroutes     " << Word(fabric.route_kind()) << ManagerText(fabric) << "\n";
   std::cout << "last sweep " << TimeText(fabric.sweep_time()) << ", "
             << Fixed(Seconds(fabric.sweep_duration()), 3) << " s, "
             << Counted(fabric.mads_sent(), "MAD") << " sent, " << fabric.mads_timed_out()
@@ -285,7 +285,10 @@ constexpr char kSwitchHelp[] = "GUID, or description if only one switch has it";
 }  // namespace
 
 void AddFabricCommands(CLI::App& app, Session& session) {
-  CLI::App* fabric = app.add_subcommand("fabric", "Switches, links, nodes, routes, sweeps");
+  CLI::App* fabric = app.add_subcommand(
+      "fabric", session.is_offline
+                    ? "Switches, links, nodes, routes, sweeps; without a command: describe"
+                    : "Switches, links, nodes, routes, sweeps");
   fabric->require_subcommand(1);
   const auto add = [&](const char* name, const char* help, auto action) {
     return AddCommand(*fabric, session, name, help, action);

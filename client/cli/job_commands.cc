@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -13,6 +12,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
+#include "proto/text/byte_size.h"
 
 namespace coppice {
 namespace {
@@ -160,13 +160,12 @@ std::string ReadSetting(const std::string& text, v1::SetQuotaRequest& request) {
   if (equals == std::string::npos) return "give LIMIT=NUMBER, LIMIT=none or LIMIT=configured";
   request.set_name(text.substr(0, equals));
   const std::string value = text.substr(equals + 1);
-  int64_t number = 0;
   if (value == "none") {
     request.set_unlimited(true);
   } else if (value == "configured") {
     request.set_as_configured(true);
-  } else if (absl::SimpleAtoi(value, &number) && number >= 0) {
-    request.set_limit(number);
+  } else if (const auto number = ParseByteSize(value, INT64_MAX)) {
+    request.set_limit(static_cast<int64_t>(*number));
   } else {
     return "\"" + value + "\" is neither a number from 0 on, nor none, nor configured";
   }
@@ -220,10 +219,10 @@ void AddJobCommands(CLI::App& app, Session& session) {
   auto [add, options] = AddCommand<RegisterOptions>(
       *job, session, "register", "Register a job with its endpoints in rank order", Register);
   v1::RegisterJobRequest& request = options.request;
-  CLI::Option_group* const which = add->add_option_group("Endpoints", "One of them is needed");
+  CLI::Option_group* const which = add->add_option_group("endpoints", "one of them is needed");
   which->require_option(1);
   which->add_option(
-      "--endpoints", options.endpoints_file,
+      "--endpoints,--nodes", options.endpoints_file,
       std::string("Endpoints in rank order, hosts, host/port or port GUIDs, ") + kNodeWordsHelp);
   AddField(*which, "--all", request, &v1::RegisterJobRequest::set_all_endpoints,
            "All endpoints of the fabric, by host name and port");
@@ -240,9 +239,11 @@ void AddJobCommands(CLI::App& app, Session& session) {
                            [only_endpoints](Session& s, Connection& c, const std::string& id) {
                              return ShowOne(s, c, id, *only_endpoints);
                            });
-  show->add_flag("--endpoints", *only_endpoints,
-                 "Its endpoints alone, one a line in rank order, as register takes them");
   AddWideOption(*show, session);
+  show->add_flag("--endpoints", *only_endpoints,
+                 "Its endpoints alone, one a line in rank order, as register takes them")
+      ->excludes("--json")
+      ->excludes("--output");
   with_id("keepalive", "Renew the lease once", KeepAlive);
   with_id("end", "End the job and release its trees", End);
 }
@@ -262,8 +263,8 @@ void AddQuotaCommand(CLI::App& app, Session& session) {
                          ->excludes(user);
   command
       ->add_option("--set", line.set,
-                   "Administrators: LIMIT=NUMBER, LIMIT=none or, to take back what was set, "
-                   "LIMIT=configured")
+                   "Administrators: LIMIT=NUMBER, such as pattern_bytes=1G, LIMIT=none or, to take "
+                   "back what was set, LIMIT=configured")
       ->check([](const std::string& text) {
         v1::SetQuotaRequest request;
         return ReadSetting(text, request);

@@ -10,10 +10,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "client/cli/commands.h"
 #include "client/cli/output.h"
-#include "client/connection.h"
-#include "proto/request_check.h"
+#include "client/cli/session.h"
+#include "client/server_address.h"
+#include "proto/message_log.h"
+#include "proto/text/command_line.h"
 #include "proto/text/environment.h"
 
 namespace coppice {
@@ -32,6 +33,7 @@ int Main(int argc, char** argv) {
   SilenceMessageLog();
   std::cerr << UnknownVariables(environ);
   CLI::App app("Looks at and asks things of a running coppiced.", "coppicectl");
+  FitHelp(app);
   app.require_subcommand(1);
   app.fallthrough();  // --server and --timeout may stand behind the command, too
   app.footer(ExitStatusHelp());
@@ -84,11 +86,9 @@ int Main(int argc, char** argv) {
     }
     agent = AgentChannel(DefaultAgent());
   }
-  Connection connection = agent != nullptr
-                              ? Connection(server, absl::Seconds(timeout_s), agent)
-                              : Connection(server, absl::Seconds(timeout_s), *credentials);
-  if (!user.empty()) connection.CallAs(user);
-  return RunCommand(session, connection, "waiting for " + server);
+  const auto channel = agent != nullptr ? agent : ChannelTo(server, *credentials);
+  return RunCommand(session, {server, absl::Seconds(timeout_s), channel, user},
+                    "waiting for " + server);
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // coppicectl map: an order of a job's ranks for its communication pattern, found by the daemon on
-// the fabric as it is now. Options and JSON are those of `coppice-plan map` where both have them,
-// but for --traffic: the daemon knows the fabric's routes, coppice-plan only if it is told.
+// the fabric as it is now. Options that `coppice-plan map` has, too, are in proto/text/map_words.h.
 #include <signal.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <iostream>
@@ -10,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -20,19 +19,20 @@
 #include "client/cli/output.h"
 #include "client/cli/words.h"
 #include "google/protobuf/util/time_util.h"
+#include "proto/text/command_line.h"
 #include "proto/text/map_report.h"
+#include "proto/text/map_words.h"
 #include "proto/text/option_words.h"
 #include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
 
-struct MapOptions {
+struct MapOptions : MapWords {
   v1::MapRanksRequest request;
-  std::string hosts, pattern, messages, distance = "hops", traffic = "routes";
-  std::string budget, objective, evaluate;
-  std::vector<std::string> options;
-  bool list = false, stored = false;
+  std::string evaluate;
+  bool stored = false;
+  const CLI::App* command = nullptr;
 };
 
 // The daemon takes no weights at all for congestion, but whoever writes them down means them.
@@ -50,7 +50,7 @@ absl::Status FillObjective(const std::string& text, v1::MappingObjective& object
 }
 
 absl::Status FillDistance(const std::string& text, v1::MappingTask& task) {
-  if (text == "hops") return absl::OkStatus();
+  if (text.empty() || text == "hops") return absl::OkStatus();
   if (text == "routes") {
     task.set_distance(v1::PLACE_DISTANCE_ROUTES);
   } else if (text == "measured") {
@@ -73,9 +73,10 @@ absl::Status FillTask(const MapOptions& options, v1::MappingTask& task) {
   if (status.ok() && !options.objective.empty()) {
     status = FillObjective(options.objective, *task.mutable_objective());
   }
-  task.set_traffic(options.traffic == "even"          ? v1::TRAFFIC_MODEL_EVEN
-                   : options.traffic == "approximate" ? v1::TRAFFIC_MODEL_APPROXIMATE
-                                                      : v1::TRAFFIC_MODEL_ROUTES);
+  if (options.ranks_per_host) task.set_ranks_per_host(*options.ranks_per_host);
+  v1::TrafficModel traffic = v1::TRAFFIC_MODEL_UNSPECIFIED;  // the daemon's preset
+  v1::TrafficModel_Parse("TRAFFIC_MODEL_" + absl::AsciiStrToUpper(options.traffic), &traffic);
+  task.set_traffic(traffic);
   return status;
 }
 
@@ -103,11 +104,6 @@ MapReport ReportOf(const v1::MappingResult& result) {
 
 void PrintTable(const TextTable& table) {
   for (const std::string& line : table.Lines(IsForPeople())) std::cout << line << "\n";
-}
-
-std::string ProgressText(const v1::MapRanksProgress& progress) {
-  return absl::StrFormat("%.1f s: %.4f of the present order", Seconds(progress.elapsed()),
-                         progress.score());
 }
 
 std::atomic<bool> interrupted = false;
@@ -149,7 +145,8 @@ absl::StatusOr<v1::MappingResult> ResultOf(Connection& connection,
 
 // The daemon's result, or after SIGINT the best that it has told of. Before it has told of any
 // SIGINT ends the program.
-absl::StatusOr<v1::MappingResult> FindOrder(Connection& connection, v1::MapRanksRequest request) {
+absl::StatusOr<v1::MappingResult> FindOrder(Connection& connection, const MapOptions& options) {
+  v1::MapRanksRequest request = options.request;
   request.set_stream_orders(true);
   absl::StatusOr<v1::MappingResult> result =
       absl::DataLossError("the daemon's answer ended without a result");
@@ -164,7 +161,7 @@ absl::StatusOr<v1::MappingResult> FindOrder(Connection& connection, v1::MapRanks
       if (best.permutation().empty()) TakeInterrupts();
       best = update.progress();
     }
-    ShowProgress(ProgressText(update.progress()));
+    ShowProgress(MapProgressText(seconds, BudgetOf(options), update.progress().score()));
     return !interrupted;
   };
   const absl::Status status = connection.Watch(&MappingStub::MapRanks, request, each);
@@ -174,14 +171,39 @@ absl::StatusOr<v1::MappingResult> FindOrder(Connection& connection, v1::MapRanks
   return ResultOf(connection, request, best, seconds);
 }
 
-int Search(Session& session, Connection& connection, const v1::MapRanksRequest& request) {
-  const absl::StatusOr<v1::MappingResult> found = FindOrder(connection, request);
-  if (!found.ok()) return Fail(found.status());
-  const v1::MappingResult& result = *found;
-  if (!request.emit().empty()) return std::cout << result.launch_text(), 0;
-  const MapReport report = ReportOf(result);
-  std::cout << (session.json ? MapJson(report) : MapText(report, IsForPeople()));
+// The order as a launcher reads it, and what `report(*answer)` tells of it, as they are wanted.
+template <class Answer, class Report>
+int ShowOrder(const MapOptions& options, const absl::StatusOr<Answer>& answer,
+              const Report& report) {
+  if (!answer.ok()) return Fail(answer.status());
+  const absl::StatusOr<bool> is_all = WriteOrder(options, answer->launch_text());
+  if (!is_all.ok()) return Fail(is_all.status());
+  if (!*is_all) report(*answer);
   return 0;
+}
+
+int Search(Session& session, Connection& connection, const MapOptions& options) {
+  return ShowOrder(options, FindOrder(connection, options), [&](const auto& result) {
+    const MapReport report = ReportOf(result);
+    std::cout << (session.json ? MapJson(report) : MapText(report, IsForPeople()));
+  });
+}
+
+void PrintEvaluation(const v1::MappingEvaluation& answer) {
+  PrintTable(FiguresTable(FiguresOf(answer.before()), FiguresOf(answer.after())));
+  std::vector<MapLink> links;
+  for (const v1::BusyLink& link : answer.busiest()) {
+    const double congestion = link.capacity_gbps() > 0 ? link.bytes() / link.capacity_gbps() : 0;
+    const double most = links.empty() ? congestion : links.front().congestion;
+    links.push_back({.from = link.from(),
+                     .to = link.to(),
+                     .bytes = link.bytes(),
+                     .capacity_gbps = link.capacity_gbps(),
+                     .congestion = congestion,
+                     .share = most > 0 ? congestion / most : 0});
+  }
+  std::cout << "\n";
+  PrintTable(LinksTable(links));
 }
 
 int Evaluate(Session& session, Connection& connection, const MapOptions& options) {
@@ -199,119 +221,76 @@ int Evaluate(Session& session, Connection& connection, const MapOptions& options
     }
     request.add_permutation(position);
   }
-  const auto response = connection.Call(&MappingStub::EvaluateMapping, request);
-  if (!response.ok()) return Fail(response.status());
-  if (!request.emit().empty()) return std::cout << response->launch_text(), 0;
-  if (session.json) return PrintJson(std::cout, *response), 0;
-  PrintTable(FiguresTable(FiguresOf(response->before()), FiguresOf(response->after())));
-  std::vector<MapLink> links;
-  for (const v1::BusyLink& link : response->busiest()) {
-    const double congestion = link.capacity_gbps() > 0 ? link.bytes() / link.capacity_gbps() : 0;
-    const double most = links.empty() ? congestion : links.front().congestion;
-    links.push_back({.from = link.from(),
-                     .to = link.to(),
-                     .bytes = link.bytes(),
-                     .capacity_gbps = link.capacity_gbps(),
-                     .congestion = congestion,
-                     .share = most > 0 ? congestion / most : 0});
-  }
-  std::cout << "\n";
-  PrintTable(LinksTable(links));
-  return 0;
+  return ShowOrder(options, connection.Call(&MappingStub::EvaluateMapping, request),
+                   [&](const v1::MappingEvaluation& answer) {
+                     session.json ? PrintJson(std::cout, answer) : PrintEvaluation(answer);
+                   });
 }
 
-int ListAlgorithms(Session& session, Connection& connection) {
-  return Show(session, connection.Call(&MappingStub::ListAlgorithms), [](const auto& listed) {
-    Table table({"ALGORITHM", "STARTS FROM", "SOURCE"});
-    for (const v1::Algorithm& algorithm : listed.algorithms()) {
-      table.Add(
-          {algorithm.name(), algorithm.refines() ? "present order" : "anew", algorithm.source()});
-      for (const v1::AlgorithmOption& option : algorithm.options()) {
-        table.Add(
-            {absl::StrCat("  ", option.name(), "=", option.preset()), "",
-             absl::StrCat(option.meaning(), " (", option.least(), " to ", option.greatest(), ")")});
-      }
+int List(Session& session, Connection& connection) {
+  const auto listed = connection.Call(&MappingStub::ListAlgorithms);
+  if (!listed.ok()) return Fail(listed.status());
+  std::vector<AlgorithmLine> lines;
+  for (const v1::Algorithm& algorithm : listed->algorithms()) {
+    lines.push_back({algorithm.name(), algorithm.source(), algorithm.refines(), {}});
+    for (const v1::AlgorithmOption& o : algorithm.options()) {
+      lines.back().options.push_back({o.name(), o.preset(), o.least(), o.greatest(), o.meaning()});
     }
-    table.Print(std::cout);
-  });
+  }
+  std::cout << (session.json ? AlgorithmsJson(lines) : AlgorithmsText(lines, IsForPeople()));
+  return 0;
 }
 
 // What coppice-search left for the job.
-int ShowStored(Session& session, Connection& connection, const v1::MapRanksRequest& map) {
+int ShowStored(Session& session, Connection& connection, const MapOptions& options) {
   v1::GetOrderRequest request;
-  request.set_job_id(map.task().job_id());
-  request.set_emit(map.emit());
-  const auto order = connection.Call(&MappingStub::GetOrder, request);
-  if (!order.ok()) return Fail(order.status());
-  if (!map.emit().empty()) return std::cout << order->launch_text(), 0;
-  if (session.json) return PrintJson(std::cout, *order), 0;
-  if (!order->note().empty()) std::cout << order->note() << "\n";
-  std::cout << MovesText(OrderOf(order->permutation())) << "; --emit permutation prints where to\n";
-  return 0;
+  request.set_job_id(options.request.task().job_id());
+  request.set_emit(options.emit);
+  return ShowOrder(options, connection.Call(&MappingStub::GetOrder, request),
+                   [&](const auto& order) {
+                     if (session.json) return PrintJson(std::cout, order);
+                     if (!order.note().empty()) std::cout << order.note() << "\n";
+                     std::cout << MovesText(OrderOf(order.permutation()))
+                               << "; --emit permutation prints where to\n";
+                   });
 }
 
 int Map(Session& session, Connection& connection, MapOptions& options) {
-  if (options.list) return ListAlgorithms(session, connection);
-  if (options.stored) return ShowStored(session, connection, options.request);
-  const absl::Status status = FillTask(options, *options.request.mutable_task());
+  if (options.list) return List(session, connection);
+  if (options.stored) return ShowStored(session, connection, options);
+  v1::MapRanksRequest& request = options.request;
+  const absl::Status status = FillTask(options, *request.mutable_task());
   if (!status.ok()) return Fail(status);
+  request.set_algorithm(options.algorithm);
+  request.set_emit(options.emit);
+  if (options.seed) request.set_seed(*options.seed);
   if (!options.budget.empty()) {
-    *options.request.mutable_budget() = google::protobuf::util::TimeUtil::NanosecondsToDuration(
-        absl::ToInt64Nanoseconds(*ParseBudget(options.budget)));
+    *request.mutable_budget() = google::protobuf::util::TimeUtil::NanosecondsToDuration(
+        absl::ToInt64Nanoseconds(BudgetOf(options)));
   }
-  for (const std::string& option : options.options) {
+  for (const std::string& option : options.parameters) {
     const auto [name, value] = *ParseParameter(option);
-    (*options.request.mutable_options())[name] = value;
+    (*request.mutable_options())[name] = value;
   }
   if (!options.evaluate.empty()) return Evaluate(session, connection, options);
-  return Search(session, connection, options.request);
-}
-
-void AddTaskOptions(CLI::App& command, MapOptions& options) {
-  v1::MappingTask& task = *options.request.mutable_task();
-  CLI::Option* const job =
-      command.add_option("--job", *task.mutable_job_id(), "Map the ranks of this job");
-  command
-      .add_option("--hosts", options.hosts,
-                  std::string("Or hosts in the order of the ranks, ") + kNodeWordsHelp)
-      ->excludes(job);
-  AddField(command, "--ranks-per-host", task, &v1::MappingTask::set_ranks_per_host,
-           "Ranks on each line of --hosts")
-      ->check(CLI::Range(1u, 1u << 24));
-  CLI::Option* const pattern = command.add_option(
-      "--pattern", options.pattern,
-      "Who sends how much to whom: Matrix Market, METIS graph, dense matrix or trace; - for stdin");
-  command
-      .add_option("--application", *task.mutable_pattern_name(),
-                  "Or the pattern that is stored under this name")
-      ->excludes(pattern);
-  command
-      .add_option("--messages", options.messages,
-                  "Matrix or trace of message counts beside --pattern")
-      ->needs(pattern);
-  command
-      .add_option(
-          "--distance", options.distance,
-          "hops, routes, measured (by distance measure), or a file with a matrix of distances "
-          "between the hosts")
-      ->capture_default_str();
-  command
-      .add_option("--traffic", options.traffic,
-                  "How links share traffic: routes, even or approximate")
-      ->check(CLI::IsMember({"routes", "even", "approximate"}))
-      ->capture_default_str();
-  AddField(command, "--ignore-load", task, &v1::MappingTask::set_ignore_load,
-           "Count links with their whole capacity, whatever else they carry");
+  return Search(session, connection, options);
 }
 
 void CheckUsage(const MapOptions& options) {
+  const CLI::App& command = *options.command;
+  CheckMapWords(command, options);
+  if (options.list) return;
   const v1::MappingTask& task = options.request.task();
-  if (options.stored && task.job_id().empty()) throw CLI::RequiredError("--job");
-  if (!options.list && task.job_id().empty() && options.hosts.empty()) {
-    throw CLI::RequiredError("--job or --hosts");
+  if (options.stored) {
+    CheckNoneBut(command, "--stored", {"--job", "--emit", "--out", "--json"});
+    if (task.job_id().empty()) throw CLI::RequiredError("--job");
+    return;
   }
-  const bool searches = !options.list && !options.stored;
-  if (searches && options.pattern.empty() && task.pattern_name().empty()) {
+  if (!options.evaluate.empty()) {
+    CheckNoneOf(command, "--evaluate", {"--algorithm", "--budget", "--seed", "--option"});
+  }
+  if (task.job_id().empty() && options.hosts.empty()) throw CLI::RequiredError("--job or --hosts");
+  if (options.pattern.empty() && task.pattern_name().empty()) {
     throw CLI::RequiredError("--pattern or --application");
   }
 }
@@ -359,35 +338,23 @@ void AddMapCommand(CLI::App& app, Session& session) {
   auto [command, options] = AddCommand<MapOptions>(
       app, session, "map", "Find an order of ranks that puts heavy traffic on short, idle links",
       Map, CheckUsage);
-  v1::MapRanksRequest& request = options.request;
-  AddTaskOptions(*command, options);
-  command->add_option("--algorithm", *request.mutable_algorithm(), "As --list names it; auto");
-  command->add_option("--budget", options.budget, "How long to search: 500ms, 10s; default 1s")
-      ->check(Understood(ParseBudget,
-                         "a duration above 0, and at most a year, such as 500ms, 1s or 2m"));
-  command
-      ->add_option("--objective", options.objective,
-                   "congestion, dilation, qap, or weights: congestion=2,dilation=1; default "
-                   "congestion")
-      ->check(Understood(ParseObjective,
-                         "congestion, dilation, qap or weights such as congestion=1,dilation=0.5"));
-  AddField(*command, "--seed", request, &v1::MapRanksRequest::set_seed, "Of random numbers");
-  command
-      ->add_option("--option", options.options,
-                   "NAME=NUMBER of the algorithm; may be given again; --list shows the names")
-      ->allow_extra_args(false)
-      ->check(Understood(ParseParameter, "NAME=VALUE with a number"));
-  command
-      ->add_option("--emit", *request.mutable_emit(),
-                   "Print the order as launchers read it instead: permutation, rankfile, "
-                   "hostfile, machinefile or slurm")
-      ->check(CLI::IsMember(LaunchFormatNames()));
-  command->add_option(
-      "--evaluate", options.evaluate,
-      "Measure this permutation instead: a file with the new position of each rank");
+  options.command = command;
+  v1::MappingTask& task = *options.request.mutable_task();
+  AddMapWords(*command, options);
+  // What only a daemon knows.
+  AddText(*command, "--job", *task.mutable_job_id(), "Map the ranks of this job, on its hosts")
+      ->excludes("--hosts");
+  AddText(*command, "--application", *task.mutable_pattern_name(),
+          "Instead of --pattern the one that is stored under this name")
+      ->excludes("--pattern");
+  command->get_option("--messages")->needs("--pattern");
+  AddField(*command, "--ignore-load", task, &v1::MappingTask::set_ignore_load,
+           "Count links with their whole capacity, whatever else they carry");
+  AddText(*command, "--evaluate", options.evaluate,
+          "Measure this permutation instead: a file with the new position of each rank");
   command->add_flag("--stored", options.stored,
                     "Search no more: the order that coppice-search left for --job");
-  command->add_flag("--list", options.list, "Show the algorithms and their options");
+  command->footer("Without a daemon, on files: coppice-plan map.");
 }
 
 // coppicectl pattern: communication patterns that the daemon keeps by the name of their

@@ -9,6 +9,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "coppice/v1/agents.pb.h"
+#include "coppice/v1/fabric.pb.h"
 #include "proto/text/plain_text.h"
 
 namespace coppice {
@@ -95,10 +97,13 @@ void Table::Print(std::ostream& out) const {
   }
 }
 
+std::string Folded(absl::string_view text, size_t indent) {
+  return IsForPeople() ? Wrapped(text, indent) : std::string(text);
+}
+
 void PrintField(std::ostream& out, absl::string_view name, absl::string_view text) {
   constexpr size_t kIndent = 11;
-  out << absl::StrFormat("%-10s ", name)
-      << (IsForPeople() ? Wrapped(text, kIndent) : std::string(text)) << "\n";
+  out << absl::StrFormat("%-10s ", name) << Folded(text, kIndent) << "\n";
 }
 
 void PrintJson(std::ostream& out, const google::protobuf::Message& message) {
@@ -122,6 +127,12 @@ int Fail(const absl::Status& status) {
     std::cerr << ErrorLine(status) << "\n";
   }
   return ExitStatusOf(status);
+}
+
+std::string ManagerText(const v1::FabricSummary& fabric) {
+  if (!fabric.has_subnet_manager()) return "; no subnet manager has assigned LIDs";
+  if (fabric.subnet_manager_silent()) return "; the subnet manager does not answer";
+  return absl::StartsWith(fabric.source(), "umad") ? "; the subnet manager answers" : "";
 }
 
 std::string Counted(uint64_t count, absl::string_view noun, absl::string_view plural) {

@@ -3,9 +3,6 @@
 #ifndef COPPICE_CLIENT_CLI_OUTPUT_H_
 #define COPPICE_CLIENT_CLI_OUTPUT_H_
 
-#include <google/protobuf/duration.pb.h>
-#include <google/protobuf/message.h>
-
 #include <cstdint>
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
@@ -20,12 +17,20 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "coppice/v1/agents.pb.h"
-#include "coppice/v1/trees.pb.h"
 #include "proto/text/exit_status.h"
 #include "proto/text/text_table.h"
 
+namespace google::protobuf {
+class Duration;
+class Message;
+}  // namespace google::protobuf
+
 namespace coppice {
+namespace v1 {
+class FabricSummary;
+class ListDistancesResponse;
+class Tree;
+}  // namespace v1
 
 // The heading is bold if standard output is a terminal.
 class Table : public TextTable {
@@ -45,6 +50,9 @@ std::vector<std::string> CellsOf(const Values&... values) {
   return {Cell(values)...};
 }
 
+// As it is shown: for people within a terminal's columns (Wrapped), else on its line.
+std::string Folded(absl::string_view text, size_t indent);
+
 // A text that says what `name` is: "reason     ...". For people it goes on below.
 void PrintField(std::ostream& out, absl::string_view name, absl::string_view text);
 
@@ -60,6 +68,9 @@ void PrintJsonLine(std::ostream& out, const google::protobuf::Message& message);
 int Fail(const absl::Status& status);
 // From here on Fail writes {"error": {"code": NAME, "message": TEXT}} on a line, for programs.
 void FailInJson();
+
+// What the line of the routes ends with: how the subnet manager is, where there may be one.
+std::string ManagerText(const v1::FabricSummary& fabric);
 
 // "1 link", "2 links", "0 switches".
 std::string Counted(uint64_t count, absl::string_view noun, absl::string_view plural = "s");

@@ -67,7 +67,8 @@ void AddPlacementRequestOptions(CLI::App& command, PlacementRequestOptions& opti
   using Traffic = v1::PlacementTraffic;
   Constraints& c = *options.request.mutable_constraints();
   Traffic& traffic = *options.request.mutable_traffic();
-  AddField(command, "--nodes", c, &Constraints::set_node_count, "How many nodes")->required();
+  AddField(command, "--nodes,--count", c, &Constraints::set_node_count, "How many nodes")
+      ->required();
   command.add_option(
       "--candidates", options.candidates,
       std::string("Nodes to choose from, ") + kNodeWordsHelp + "; default: all that nobody holds");
@@ -85,9 +86,10 @@ void AddPlacementRequestOptions(CLI::App& command, PlacementRequestOptions& opti
   AddField(command, "--same-pod", c, &Constraints::set_same_pod, "All in one pod");
   AddField(command, "--exclusive-switches", c, &Constraints::set_exclusive_switches,
            "On leaf switches that nobody else has nodes on");
-  command.add_option("--pattern", options.pattern,
-                     "Of the job's communication: a file that is there, else the name of a stored "
-                     "one");
+  CLI::Option* const pattern =
+      command.add_option("--pattern", options.pattern,
+                         "Of the job's communication: a file that is there, else the name of a "
+                         "stored one");
   AddField(command, "--ranks-per-node", traffic, &Traffic::set_ranks_per_node,
            "Ranks on each node; default 1");
   AddField(command, "--trees", traffic, &Traffic::set_trees,
@@ -96,7 +98,8 @@ void AddPlacementRequestOptions(CLI::App& command, PlacementRequestOptions& opti
                      "Of the terms of the cost, as leaf-switches=1,distance=2; terms not named "
                      "weigh nothing; default: the daemon's. Terms: " +
                          TermNames());
-  command.add_option("--budget", options.budget, "Time of a search with a pattern; default 1s");
+  command.add_option("--budget", options.budget, "Time of a search with a pattern; default 1s")
+      ->needs(pattern);
   AddField(command, "--seed", options.request, &v1::PlacementRequest::set_seed, "Of a search");
 }
 
@@ -411,6 +414,10 @@ absl::StatusOr<v1::PlacementObjective> ParseWeights(absl::string_view text) {
 
 void AddPlacementCommands(CLI::App& app, Session& session) {
   CLI::App* placement = app.add_subcommand("placement", "Choose and hold nodes for jobs to come");
+  if (session.is_offline) {
+    placement->alias("place")->description(
+        "Choose and hold nodes for jobs to come; place is placement advise");
+  }
   placement->require_subcommand(1);
   auto [create, wanted] = AddCommand<CreateOptions>(*placement, session, "create",
                                                     "Choose nodes and hold them", Create);
@@ -444,7 +451,7 @@ void AddPlacementCommands(CLI::App& app, Session& session) {
   with_id("release", "Release the nodes", Release);
   auto [distances, options] = AddCommand<DistanceOptions>(
       *placement, session, "distances", "How many links nodes are from each other", Distances);
-  CLI::Option_group* const which = distances->add_option_group("Nodes", "One of them is needed");
+  CLI::Option_group* const which = distances->add_option_group("nodes", "one of them is needed");
   which->require_option(1);
   which->add_option("--nodes", options.nodes, std::string("Nodes, ") + kNodeWordsHelp);
   which->add_option("--job", *options.request.mutable_job_id(), "Those of a job");

@@ -26,6 +26,7 @@ constexpr double kStalePeriods = 3;
 // Sweeps of a large fabric take seconds.
 constexpr double kStaleGrace_s = 10;
 constexpr int kMaxMethods = 8;
+constexpr size_t kColumn = 11;  // where what a line tells begins
 
 // "250 us", "3.1 ms", "12.0 s", "2.5 h".
 std::string Text(const Duration& duration) {
@@ -57,16 +58,18 @@ void PrintFabric(const v1::DaemonStatus& status) {
     return;
   }
   const v1::FabricSummary& fabric = status.fabric();
-  std::cout << "fabric     " << fabric.shape() << ": "
-            << Counted(fabric.switch_count(), "switch", "es") << ", "
-            << Counted(fabric.endpoint_count(), "endpoint") << " on "
-            << Counted(fabric.host_count(), "host") << ", " << Counted(fabric.link_count(), "link")
-            << "\n"
-            << "           version " << fabric.version() << " from " << fabric.source()
-            << ", confirmed " << Text(status.snapshot_age()) << " ago\n"
-            << "routes     " << Word(fabric.route_kind())
-            << (status.routes_settled() ? ", settled; " : ", not settled; ")
-            << (status.has_subnet_manager() ? "" : "no ") << "subnet manager\n";
+  PrintField(std::cout, "fabric",
+             absl::StrCat(fabric.shape(), ": ", Counted(fabric.switch_count(), "switch", "es"),
+                          ", ", Counted(fabric.endpoint_count(), "endpoint"), " on ",
+                          Counted(fabric.host_count(), "host"), ", ",
+                          Counted(fabric.link_count(), "link")));
+  PrintField(std::cout, "",
+             absl::StrCat("version ", fabric.version(), " from ", fabric.source(), ", confirmed ",
+                          Text(status.snapshot_age()), " ago"));
+  PrintField(
+      std::cout, "routes",
+      absl::StrCat(Word(fabric.route_kind()),
+                   status.routes_settled() ? ", settled" : ", not settled", ManagerText(fabric)));
 }
 
 void PrintSweeps(const Session& session, const v1::DaemonStatus& status) {
@@ -168,8 +171,8 @@ Reasons Errors(const v1::DaemonStatus& status) {
   return errors;
 }
 
-// What is not as it was, or not seen.
-Reasons Warnings(const v1::DaemonStatus& status) {
+// What is not as it was, or not seen. Adds to `see` the commands that tell more.
+Reasons Warnings(const v1::DaemonStatus& status, Reasons& see) {
   Reasons warnings;
   const auto& links = status.fabric().down_links().links();
   if (!links.empty()) {
@@ -179,12 +182,16 @@ Reasons Warnings(const v1::DaemonStatus& status) {
     const auto first = std::min_element(links.begin(), links.end(), earlier);
     warnings.push_back(absl::StrCat(Counted(static_cast<uint64_t>(links.size()), "link"),
                                     links.size() == 1 ? " down since " : " down, the first since ",
-                                    TimeText(first->since()),
-                                    " (`coppicectl fabric links --down`)"));
+                                    TimeText(first->since())));
+    see.push_back("coppicectl fabric links --down");
+  }
+  if (status.fabric().subnet_manager_silent()) {
+    warnings.push_back(
+        "the subnet manager did not answer the last full sweep; see whether it runs");
   }
   if (status.unanswered_nodes() > 0) {
-    warnings.push_back(absl::StrCat(Counted(status.unanswered_nodes(), "node"),
-                                    " without an answer (`coppicectl fabric show`)"));
+    warnings.push_back(Counted(status.unanswered_nodes(), "node") + " without an answer");
+    see.push_back("coppicectl fabric show");
   }
   return warnings;
 }
@@ -192,14 +199,17 @@ Reasons Warnings(const v1::DaemonStatus& status) {
 int ShowStatus(Session& session, Connection& connection) {
   const auto status = connection.Call(&AdminStub::GetStatus);
   if (!status.ok()) return Fail(status.status());
-  const Reasons errors = Errors(*status), warnings = Warnings(*status);
+  Reasons see;
+  const Reasons errors = Errors(*status), warnings = Warnings(*status, see);
   if (session.json) {
     PrintJson(std::cout, *status);
   } else {
-    std::cout << (!errors.empty()     ? "HEALTH_ERR"
-                  : !warnings.empty() ? "HEALTH_WARN: "
-                                      : "HEALTH_OK")
-              << (errors.empty() ? absl::StrJoin(warnings, "; ") : "") << "\n";
+    const std::string health = !errors.empty()    ? "HEALTH_ERR"
+                               : warnings.empty() ? "HEALTH_OK"
+                                                  : "HEALTH_WARN: " + absl::StrJoin(warnings, "; ");
+    std::cout << Folded(health, kColumn) << "\n";
+    if (!errors.empty()) see.clear();  // those come first, on stderr
+    for (const std::string& command : see) PrintField(std::cout, "", "see " + command);
     PrintStatus(session, *status);
   }
   for (const std::string& reason : errors) std::cerr << "wrong: " << reason << "\n";

@@ -12,6 +12,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
+#include "proto/text/names.h"
 #include "proto/text/node_list.h"
 #include "proto/text/option_words.h"
 #include "proto/text/plain_text.h"
@@ -26,31 +27,18 @@ struct CreateTreeOptions {
   v1::CreateTreeRequest request;
   std::string ranks, members_file, root, operation = "allreduce", type = "auto", builder = "auto";
   std::string bytes = "8";
-  bool draw = false;    // the tree itself, too
-  bool advise = false;  // plan, take nothing
+  bool draw = false;        // the tree itself, too
+  bool advise = false;      // plan, take nothing
+  bool is_own_job = false;  // nobody named one: it lasts as long as the call
 };
 
-struct TypedOption {
-  absl::string_view option, without_effect, of_type;
+// What coppice-plan is told of the fabric, as --entries, is not of one tree.
+constexpr char kTypeI[] = "trees of type I", kTypeII[] = "trees of type II";
+constexpr OptionWithoutEffect kWithoutEffect[] = {
+    {"--width", "--type", "2", kTypeI},   {"--nic-degree", "--type", "2", kTypeI},
+    {"--builder", "--type", "2", kTypeI}, {"--root", "--type", "1", kTypeII},
+    {"--bytes", "--op", "barrier"},
 };
-// With those of coppice-plan.
-constexpr TypedOption kTypedOptions[] = {
-    {"--width", "2", "I"},          {"--nic-degree", "2", "I"},     {"--builder", "2", "I"},
-    {"--root", "1", "II"},          {"--switch-degree", "1", "II"}, {"--entries", "1", "II"},
-    {"--full-switches", "1", "II"},
-};
-
-// Why `option` ("--width") of that value has no effect beside --type `type` ("auto", "1" or "2");
-// empty: it may have one. The value "auto" asks for nothing.
-std::string FaultOfTreeOption(absl::string_view type, absl::string_view option,
-                              absl::string_view value) {
-  for (const TypedOption& typed : kTypedOptions) {
-    if (option != typed.option || type != typed.without_effect || value == "auto") continue;
-    return absl::StrCat("is of trees of type ", typed.of_type, ", and has no effect with --type ",
-                        type, "; leave one of them out");
-  }
-  return "";
-}
 
 // "latency=1,entries=0.5,link=0" into the weights; false: it is not such a text.
 bool ParsePolicy(absl::string_view text, v1::Policy& policy) {
@@ -121,7 +109,8 @@ absl::Status ExpandMembers(const v1::Job& job, std::vector<std::string>& members
 }
 
 absl::Status FillMembers(Connection& connection, CreateTreeOptions& options) {
-  if (options.request.job_id().empty()) {
+  options.is_own_job = options.request.job_id().empty();
+  if (options.is_own_job) {
     const auto job = RegisterMembers(connection, options.members_file);
     if (!job.ok()) return job.status();
     options.request.set_job_id(*job);
@@ -180,10 +169,10 @@ int CreateTree(Session& session, Connection& connection, CreateTreeOptions& opti
     if (!guid.ok()) return Fail(guid.status());
     request.set_root_switch(*guid);
   }
-  return ShowTree(
-      session, connection,
-      connection.Call(options.advise ? &TreesStub::AdviseTree : &TreesStub::CreateTree, request),
-      options.draw);
+  auto tree =
+      connection.Call(options.advise ? &TreesStub::AdviseTree : &TreesStub::CreateTree, request);
+  if (tree.ok() && options.is_own_job) tree->clear_job_id();
+  return ShowTree(session, connection, tree, options.draw);
 }
 
 int ListTrees(Session& session, Connection& connection, const v1::ListTreesRequest& request) {
@@ -278,23 +267,22 @@ void AddPolicyOptions(CLI::App& command, v1::CreateTreeRequest& request) {
 }
 
 // Throws what CLI11 throws.
-void CheckTreeOptions(const CLI::App& command, const std::string& type) {
+void CheckTreeOptions(const CLI::App& command) {
   for (const CLI::Option* const option : command.get_options()) {
-    if (option->count() == 0) continue;
-    const std::string& value = option->results().front();
     // A shell variable that was never set must not pass for an option that was not given.
-    const std::string fault =
-        value.empty() ? "the value is empty" : FaultOfTreeOption(type, option->get_name(), value);
-    if (!fault.empty()) throw CLI::ValidationError(option->get_name(), fault);
+    if (option->count() > 0 && option->results().front().empty()) {
+      throw CLI::ValidationError(option->get_name(), "the value is empty");
+    }
   }
+  RefuseWithoutEffect(command, kWithoutEffect);
 }
 
 void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
   auto [command, options] = AddCommand<CreateTreeOptions>(
       tree, session, advise ? "advise" : "create",
       advise ? "Plan a tree and explain it, but take nothing" : "Plan a tree and be granted it",
-      CreateTree, [&tree, advise](CreateTreeOptions& asked) {
-        CheckTreeOptions(*tree.get_subcommand(advise ? "advise" : "create"), asked.type);
+      CreateTree, [&tree, advise](CreateTreeOptions&) {
+        CheckTreeOptions(*tree.get_subcommand(advise ? "advise" : "create"));
       });
   options.advise = advise;
   v1::CreateTreeRequest& request = options.request;
@@ -305,7 +293,7 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
                                            "Ranks of the job: 0-15,32-62:2; default all of them");
   command
       ->add_option(
-          "--members", options.members_file,
+          "--members,--nodes", options.members_file,
           std::string("Endpoints of the job (host, host/port or port GUID) in the communicator's "
                       "order, ") +
               kNodeWordsHelp)
@@ -314,8 +302,8 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
   command->add_option("--type", options.type, "auto, 1 (NICs) or 2 (switches)")
       ->check(CLI::IsMember({"auto", "1", "2"}))
       ->capture_default_str();
-  command->add_option("--builder", options.builder, "auto, kary, knomial, hierarchical or postal")
-      ->check(CLI::IsMember({"auto", "kary", "knomial", "hierarchical", "postal"}))
+  command->add_option("--builder", options.builder, "How a tree of type I is built")
+      ->check(CLI::IsMember(BuildersToAskFor()))
       ->capture_default_str();
   const auto is_count = [](const std::string& text) { return FaultOfCount(text, 1, kMaxChildren); };
   AddField(*command, "--width", request, &v1::CreateTreeRequest::set_width,
@@ -326,23 +314,32 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
       ->check(is_count);
   command->add_option("--root", options.root, "The wanted root switch: GUID or description");
   AddPolicyOptions(*command, request);
-  AddField(
+  CLI::Option* const tradeoffs = AddField(
       *command, "--tradeoffs", request, &v1::CreateTreeRequest::set_tradeoffs,
       "List the trees that none beats in all of time, entries and busiest link (of a plan that "
       "takes nothing)");
   if (!advise) {
-    command->add_option("--request-id", *request.mutable_request_id(),
-                        "Makes a retry harmless: the same id creates once");
-    AddField(*command, "--dry-run", request, &v1::CreateTreeRequest::set_validate_only,
-             "Plan and explain, but take nothing");
+    CLI::Option* const dry_run =
+        AddField(*command, "--dry-run", request, &v1::CreateTreeRequest::set_validate_only,
+                 "Plan and explain, but take nothing");
+    command
+        ->add_option("--request-id", *request.mutable_request_id(),
+                     "Makes a retry harmless: the same id creates once")
+        ->excludes(dry_run);
+    tradeoffs->needs(dry_run);  // a granted tree keeps no list of others
   }
-  command->add_flag("--tree", options.draw, "Draw the tree, too");
+  command->add_flag("--tree", options.draw, "Draw the tree, too; JSON has its nodes")
+      ->excludes("--json");
 }
 
 }  // namespace
 
 void AddTreeCommands(CLI::App& app, Session& session) {
-  CLI::App* tree = app.add_subcommand("tree", "Create, look at and release aggregation trees");
+  CLI::App* tree =
+      app.add_subcommand("tree", session.is_offline ? "Create, look at and release aggregation "
+                                                      "trees; without a command: advise"
+                                                    : "Create, look at and release aggregation "
+                                                      "trees");
   tree->require_subcommand(1);
   AddCreateCommand(*tree, session, /*advise=*/false);
   AddCreateCommand(*tree, session, /*advise=*/true);

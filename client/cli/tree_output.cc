@@ -36,17 +36,33 @@ std::string NodeText(const v1::Tree& tree, int node, const SwitchNames& names) {
   return is_named ? ShownText(name->second) : NodeId(tree, node);
 }
 
+// Of what is told of a tree below its first line.
+void PrintLine(std::ostream& out, absl::string_view text) {
+  out << Folded(absl::StrCat("  ", text), 4) << "\n";
+}
+
+// " 8 B and 4096 B"; a barrier moves none.
+std::string SizesText(const v1::Tree& tree) {
+  std::string text;
+  if (tree.operation() == v1::OPERATION_BARRIER) return text;
+  for (const v1::SizeShare& size : tree.sizes()) {
+    absl::StrAppend(&text, text.empty() ? " " : " and ", size.bytes(), " B");
+  }
+  return text;
+}
+
 // The root first.
 void PrintServing(std::ostream& out, const v1::Tree& tree, const SwitchNames& names) {
   if (tree.nodes().switches().empty()) return;
   const int first = static_cast<int>(tree.rank_count()), root = static_cast<int>(tree.root());
-  out << "  served by " << NodeText(tree, root, names);
+  std::string line = "served by " + NodeText(tree, root, names);
   int told = 1;
   for (int node = first; node < first + tree.nodes().switches_size(); ++node) {
-    if (node != root && told++ < kMaxLineSwitches) out << ", " << NodeText(tree, node, names);
+    if (node == root || told++ >= kMaxLineSwitches) continue;
+    absl::StrAppend(&line, ", ", NodeText(tree, node, names));
   }
-  if (told > kMaxLineSwitches) out << " and " << told - kMaxLineSwitches << " more";
-  out << "\n";
+  if (told > kMaxLineSwitches) absl::StrAppend(&line, " and ", told - kMaxLineSwitches, " more");
+  PrintLine(out, line);
 }
 
 Json IdOrNull(const v1::Tree& tree, int node) {
@@ -96,15 +112,6 @@ Json PhysicalJson(const v1::Tree& tree) {
     json.push_back({{"id", id(vertex)}, {"parent", parent < 0 ? Json() : Json(id(parent))}});
   }
   return json;
-}
-
-Json AlternativesJson(const v1::Tree& tree) {
-  Json list = Json::array();
-  for (const v1::Alternative& other : tree.alternatives()) {
-    list.push_back(JsonOf(other));
-    if (other.total_us() <= 0) list.back()["total_us"] = nullptr;
-  }
-  return list;
 }
 
 // "0-15,20" from ascending numbers; the rest is counted once it has kMaxLineNodes runs.
@@ -172,7 +179,10 @@ void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames&
   json["predicted"] = JsonOf(tree.predicted());
   json["busiest_link_us"] = tree.busiest_link_us();
   json["busiest_link_packets"] = tree.busiest_link_packets();
-  json["alternatives"] = AlternativesJson(tree);
+  json["alternatives"] = Json::array();
+  for (const v1::Alternative& one : tree.alternatives()) {
+    json["alternatives"].push_back(JsonOf(one));
+  }
   for (const v1::Tradeoff& one : tree.tradeoffs()) json["tradeoffs"].push_back(JsonOf(one));
   json["reason"] = tree.reason();
   json["routes"] = v1::RouteKind_Name(tree.route_kind());
@@ -183,25 +193,23 @@ void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames&
 }
 
 void PrintTreeSummary(std::ostream& out, const v1::Tree& tree, const SwitchNames& names) {
-  out << "tree " << (tree.id().empty() ? "(advice)" : tree.id()) << " of job " << tree.job_id()
-      << ": type " << Word(tree.type()) << ", " << Word(tree.builder());
+  out << "tree " << (tree.id().empty() ? "(advice)" : tree.id())
+      << (tree.job_id().empty() ? "" : " of job " + tree.job_id()) << ": type " << Word(tree.type())
+      << ", " << Word(tree.builder());
   if (tree.width() > 0) out << ", width " << tree.width();
-  out << "\n  " << Counted(tree.rank_count(), "rank") << ", "
-      << Counted(tree.switch_count(), "serving switch", "es") << ", height " << tree.height()
-      << ", radius " << Counted(tree.radius(), "link") << " (" << Word(tree.route_kind()) << ")\n  "
-      << Word(tree.operation());
-  const char* between = " ";
-  for (const v1::SizeShare& size : tree.sizes()) {
-    out << between << size.bytes() << " B";
-    between = " and ";
-  }
-  out << ": " << Fixed(tree.predicted().aggregate_us()) << " us up + "
-      << Fixed(tree.predicted().distribute_us()) << " us down, "
-      << Fixed(tree.predicted().total_us()) << " us in all\n  busiest link "
-      << Fixed(tree.busiest_link_us(), 4) << " us ("
-      << Counted(tree.busiest_link_packets(), "message") << ")\n";
+  out << "\n";
+  PrintLine(out, absl::StrCat(Counted(tree.rank_count(), "rank"), ", ",
+                              Counted(tree.switch_count(), "serving switch", "es"), ", height ",
+                              tree.height(), ", radius ", Counted(tree.radius(), "link"), " (",
+                              Word(tree.route_kind()), ")"));
+  PrintLine(out, absl::StrCat(Word(tree.operation()), SizesText(tree), ": ",
+                              Fixed(tree.predicted().aggregate_us()), " us up + ",
+                              Fixed(tree.predicted().distribute_us()), " us down, ",
+                              Fixed(tree.predicted().total_us()), " us in all"));
+  PrintLine(out, absl::StrCat("busiest link ", Fixed(tree.busiest_link_us(), 4), " us (",
+                              Counted(tree.busiest_link_packets(), "message"), ")"));
   PrintServing(out, tree, names);
-  out << "  " << tree.reason() << "\n";
+  PrintLine(out, tree.reason());
 }
 
 void PrintTradeoffs(std::ostream& out, const v1::Tree& tree) {
@@ -233,7 +241,7 @@ void PrintAlternatives(std::ostream& out, const v1::Tree& tree) {
   Table table({"TYPE", "BUILDER", "WIDTH", "US", "WHY NOT"});
   for (const v1::Alternative& other : tree.alternatives()) {
     table.Add({Word(other.type()), Word(other.builder()), WidthText(other.width()),
-               other.total_us() > 0 ? Fixed(other.total_us()) : "-", other.why_not()});
+               other.has_total_us() ? Fixed(other.total_us()) : "-", other.why_not()});
   }
   out << "considered as well:\n";
   table.Print(out);

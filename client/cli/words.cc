@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "client/cli/commands.h"
 #include "google/protobuf/util/time_util.h"
+#include "proto/text/names.h"
 #include "proto/text/node_list.h"
 #include "proto/text/option_words.h"
 #include "proto/text/text_file.h"
@@ -23,7 +24,8 @@ namespace {
 
 // 16 digits, or up to 16 after "switch:" or "0x".
 std::optional<uint64_t> ParseGuid(absl::string_view text) {
-  const bool is_marked = absl::ConsumePrefix(&text, "switch:") | absl::ConsumePrefix(&text, "0x");
+  const bool is_switch = absl::ConsumePrefix(&text, "switch:");
+  const bool is_marked = absl::ConsumePrefix(&text, "0x") || is_switch;
   uint64_t guid = 0;
   if (text.size() > 16 || (text.size() < 16 && !is_marked)) return std::nullopt;
   if (!absl::SimpleHexAtoi(absl::StrCat("0x", text), &guid)) return std::nullopt;
@@ -67,8 +69,8 @@ v1::TreeBuilder BuilderNamed(const std::string& word) {
 
 void AddOperationOptions(CLI::App& command, const std::string& names, std::string& operation,
                          std::string& bytes) {
-  command.add_option(names, operation, "barrier, bcast, reduce or allreduce")
-      ->check(CLI::IsMember({"barrier", "bcast", "reduce", "allreduce"}))
+  command.add_option(names, operation, "What the communicator runs")
+      ->check(CLI::IsMember(ListOf(kOperationNames)))
       ->capture_default_str();
   command.add_option("--bytes", bytes, "Sizes, such as 8 or 8,4K,1M: an equal mix")
       ->check(Understood(ParseByteSizes, kByteSizesMeant))

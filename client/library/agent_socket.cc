@@ -21,13 +21,13 @@ namespace {
 
 // Held for a system call or a step in the list, and by fork().
 std::mutex mu;
-OwnDescriptor* first = nullptr;  // guarded by mu
+OwnDescriptor* first_descriptor = nullptr;  // guarded by mu
 
 }  // namespace
 
 // In a child, with mu held since before fork().
 void OwnDescriptor::CloseAll() {
-  for (OwnDescriptor* each = first; each != nullptr; each = each->after_) {
+  for (OwnDescriptor* each = first_descriptor; each != nullptr; each = each->after_) {
     close(each->fd_);
     each->fd_ = -1;
   }
@@ -42,9 +42,9 @@ void OwnDescriptor::Watch() {
 bool OwnDescriptor::Keep(int fd) {
   if (fd < 0) return false;
   fd_ = fd;
-  after_ = first;
-  if (first != nullptr) first->before_ = this;
-  first = this;
+  after_ = first_descriptor;
+  if (first_descriptor != nullptr) first_descriptor->before_ = this;
+  first_descriptor = this;
   return true;
 }
 
@@ -63,7 +63,7 @@ bool OwnDescriptor::OpenEvent() {
 OwnDescriptor::~OwnDescriptor() {
   const std::lock_guard<std::mutex> lock(mu);
   if (fd_ < 0) return;
-  if (first == this) first = after_;
+  if (first_descriptor == this) first_descriptor = after_;
   if (before_ != nullptr) before_->after_ = after_;
   if (after_ != nullptr) after_->before_ = before_;
   close(fd_);

@@ -24,7 +24,7 @@ namespace coppice {
 namespace {
 
 constexpr char kMethod[] = "/coppice.v1.Trees/WatchTrees";
-constexpr std::chrono::milliseconds kFirstPause{100}, kLongestPause{5000};
+constexpr std::chrono::milliseconds kFirstPause{100}, kMaxPause{5000};
 // Nothing ends a connect(2) before its time, and who closes the client waits for it.
 constexpr uint32_t kConnectTimeoutMs = 1000;
 // While nothing changes a connection may be silent for as long as it likes.
@@ -107,7 +107,7 @@ class JobTreesWatch final {
       : path_(std::move(path)),
         job_(job),
         listener_(listener),
-        pause_(kFirstPause, kLongestPause, static_cast<uint64_t>(getpid()) * 1'000'003 + job) {}
+        pause_(kFirstPause, kMaxPause, static_cast<uint64_t>(getpid()) * 1'000'003 + job) {}
 
   void RunUntilStopped() {
     try {

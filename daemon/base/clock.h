@@ -2,6 +2,9 @@
 #ifndef COPPICE_DAEMON_BASE_CLOCK_H_
 #define COPPICE_DAEMON_BASE_CLOCK_H_
 
+#include <chrono>
+
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 namespace coppice {
@@ -16,8 +19,19 @@ class Clock {
   virtual absl::Duration Monotonic() const = 0;
 };
 
-// The machine's clocks. Never destroyed.
-const Clock& SystemClock();
+class MachineClock final : public Clock {
+ public:
+  absl::Time Now() const override { return absl::Now(); }
+  absl::Duration Monotonic() const override {
+    return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+  }
+};
+
+// Never destroyed.
+inline const Clock& SystemClock() {
+  static const MachineClock* const clock = new MachineClock;
+  return *clock;
+}
 
 }  // namespace coppice
 

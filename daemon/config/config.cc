@@ -57,7 +57,7 @@ void ReadQuotas(TomlSection& quotas, Config& config) {
     QuotaLimit& limit = options[words.quota];
     if (words.quota == Quota::kLeaseSeconds) {
       absl::Duration longest = absl::Seconds(limit.value);
-      quotas.Read("lease", kShortestLease, kLongestLease, longest);
+      quotas.Read("lease", kMinLease, kMaxLease, longest);
       limit.value = absl::ToInt64Seconds(longest);
       continue;
     }
@@ -152,7 +152,7 @@ Config DefaultConfig() {
   quotas[Quota::kNodes] = {75, true};
   quotas[Quota::kPatternBytes] = {25, true};
   quotas[Quota::kKeptBytes] = {64 << 20};
-  quotas[Quota::kLeaseSeconds] = {24 * 3600};
+  quotas[Quota::kLeaseSeconds] = {absl::ToInt64Seconds(kMaxLease)};
   quotas.left_to_administrators = 5;
   quotas.all_tree_ranks = 16'777'216;
   quotas.all_jobs = 20'000;

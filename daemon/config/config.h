@@ -72,11 +72,10 @@ absl::Status CheckLogLevel(absl::string_view level);
 
 // The keys of the configuration: where each one's value is, from when a new one holds, and the
 // bounds of numbers and times. A new key needs a member of Config, a line in config_keys.cc, and
-// its words in deploy/coppiced.toml; one of another kind also a reader in config.cc.
+// its words in deploy/coppiced.toml, which coppiced.toml(5) is made from: nowhere else, because one
+// comment there is about several keys. One of another kind also needs a reader in config.cc.
 
-// Of leases and quotas, some of which have readers of their own.
-inline constexpr absl::Duration kShortestLease = absl::Seconds(1);  // proto/coppice/v1/jobs.proto
-inline constexpr absl::Duration kLongestLease = absl::Hours(24);
+// Of quotas, which have a reader of their own.
 inline constexpr auto kMaxQuota = static_cast<int64_t>(kMaxByteSize);
 
 struct ConfigKey {

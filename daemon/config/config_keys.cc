@@ -14,7 +14,7 @@ using Holds = ConfigKey::Holds;
 // The bounds of numbers and times.
 template <class T>
 struct Range {
-  T least, most;
+  T min, max;
 };
 constexpr Range<int64_t> kCount = {1, 1'000'000};  // calls, streams, connections, placements
 constexpr Range<int64_t> kTrees = {1, 100'000'000};
@@ -28,8 +28,7 @@ constexpr Range<int64_t> kPercent = {0, 100};
 constexpr Range<int64_t> kQuota = {0, kMaxQuota};
 constexpr Range<double> kErrors = {0, 1e9};
 constexpr Range<double> kDuty = {0, 1};
-constexpr Range<absl::Duration> kLease = {kShortestLease, kLongestLease};
-constexpr Range<absl::Duration> kTerm = {kShortestTerm, kLongestTerm};
+constexpr Range<absl::Duration> kLease = {kMinLease, kMaxLease};
 constexpr Range<absl::Duration> kGrace = {absl::ZeroDuration(), absl::Hours(1)};
 constexpr Range<absl::Duration> kAge = {absl::Hours(1), absl::Hours(24 * 36'500)};
 constexpr Range<absl::Duration> kAverage = {absl::Seconds(1), absl::Hours(24)};
@@ -58,7 +57,7 @@ template <class Value, class T>
 ConfigKey NumberOf(std::string name, Holds holds, Value value, Range<T> range) {
   ConfigKey key = KeyOf(std::move(name), holds, value);
   key.read = [value, range](TomlSection& section, absl::string_view in_table, Config& config) {
-    section.Read(in_table, range.least, range.most, value(config));
+    section.Read(in_table, range.min, range.max, value(config));
   };
   return key;
 }
@@ -110,7 +109,7 @@ std::vector<ConfigKey> PlanningKeys() {
       COPPICE_NUMBER("mapping.memory_bytes", kFromStart, mapping.mapper.memory_bytes, kMemory),
       COPPICE_NUMBER("mapping.stored_pattern_bytes", kFromStart, mapping.stored_pattern_bytes,
                      kMemory),
-      COPPICE_NUMBER("placement.term", kAtOnce, manager.placement.default_term, kTerm),
+      COPPICE_NUMBER("placement.term", kAtOnce, manager.placement.default_term, kLease),
       COPPICE_NUMBER("placement.held", kAtOnce, manager.placement.most_held, kCount),
       COPPICE_NUMBER("placement.held_per_owner", kAtOnce, manager.placement.most_held_per_owner,
                      kCount),

@@ -140,11 +140,6 @@ std::optional<EndpointIndex> Fabric::FindEndpoint(Guid adapter_guid, PortNum por
   return EndpointIndex(static_cast<uint32_t>(it - endpoints_.begin()));
 }
 
-std::optional<VertexIndex> Fabric::FindLid(Lid lid) const {
-  if (lid.value() >= by_lid_.size() || by_lid_[lid.value()] == kNoVertex) return std::nullopt;
-  return by_lid_[lid.value()];
-}
-
 std::optional<HostIndex> Fabric::FindHost(absl::string_view name) const {
   const auto it = absl::c_lower_bound(host_names_, name);
   if (it == host_names_.end() || *it != name) return std::nullopt;
@@ -157,7 +152,7 @@ size_t Fabric::MemoryBytes() const {
                  HeapBytes(channel_begin_) + HeapBytes(endpoint_part_) + HeapBytes(channels_) +
                  HeapBytes(port_begin_) + HeapBytes(port_channel_) + HeapBytes(uplink_) +
                  HeapBytes(host_begin_) + HeapBytes(host_endpoints_) + HeapBytes(bundle_) +
-                 HeapBytes(component_) + HeapBytes(by_port_guid_) + HeapBytes(by_lid_);
+                 HeapBytes(component_) + HeapBytes(by_port_guid_);
   for (const SwitchInfo& s : switches_) bytes += HeapBytes(s.description);
   for (const AdapterInfo& a : adapters_) bytes += HeapBytes(a.description);
   for (const std::string& name : host_names_) bytes += HeapBytes(name);

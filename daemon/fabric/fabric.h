@@ -193,8 +193,6 @@ class Fabric final {
   std::optional<EndpointIndex> FindEndpoint(Guid port_guid) const;
   // By adapter (node) GUID and port.
   std::optional<EndpointIndex> FindEndpoint(Guid adapter_guid, PortNum port) const;
-  // The lowest vertex that has this LID: it is unique in its subnet, not in the fabric.
-  std::optional<VertexIndex> FindLid(Lid lid) const;
   std::optional<HostIndex> FindHost(absl::string_view name) const;
 
   // Bytes held by this value, for the memory bound.
@@ -228,8 +226,6 @@ class Fabric final {
   uint32_t component_count_ = 0;
 
   std::vector<EndpointIndex> by_port_guid_;  // sorted by port GUID
-  std::vector<VertexIndex> by_lid_;          // [max LID + 1]
-  static constexpr VertexIndex kNoVertex{std::numeric_limits<uint32_t>::max()};
 };
 
 }  // namespace coppice

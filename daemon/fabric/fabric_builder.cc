@@ -180,7 +180,7 @@ class FabricBuilder::Assembly {
     IndexBundles();
     FindComponents();
     RETURN_IF_ERROR(IndexPortGuids());
-    return IndexLids();
+    return CheckLids();
   }
 
  private:
@@ -418,28 +418,20 @@ class FabricBuilder::Assembly {
     return absl::OkStatus();
   }
 
-  // A LID belongs to a subnet: of several that use the same one, the lowest vertex is found by it.
-  absl::Status IndexLids() {
-    absl::flat_hash_map<uint64_t, VertexIndex> in_other_subnets;  // by component and LID
+  // A LID belongs to a subnet: those of another may be the same.
+  absl::Status CheckLids() const {
+    absl::flat_hash_map<uint64_t, VertexIndex> owners;  // by component and LID
+    owners.reserve(fabric_.vertex_count());
     for (uint32_t i = 0; i < fabric_.vertex_count(); ++i) {
       const VertexIndex v(i);
       const uint16_t lid = fabric_.lid(v).value();
       if (lid == 0) continue;
-      if (lid >= fabric_.by_lid_.size()) fabric_.by_lid_.resize(lid + 1, Fabric::kNoVertex);
-      VertexIndex other = fabric_.by_lid_[lid];
-      if (other == Fabric::kNoVertex) {
-        fabric_.by_lid_[lid] = v;
-        continue;
-      }
-      if (fabric_.component(other) != fabric_.component(v)) {
-        const uint64_t key = uint64_t{fabric_.component(v)} << 16 | lid;
-        const auto [it, is_new] = in_other_subnets.try_emplace(key, v);
-        if (is_new) continue;
-        other = it->second;
-      }
+      const uint64_t key = uint64_t{fabric_.component(v)} << 16 | lid;
+      const auto [it, is_new] = owners.try_emplace(key, v);
+      if (is_new) continue;
       return absl::InvalidArgumentError(
           absl::StrCat("LID ", static_cast<int>(lid), " appears twice in one subnet: on ",
-                       Describe(fabric_, other), " and on ", Describe(fabric_, v)));
+                       Describe(fabric_, it->second), " and on ", Describe(fabric_, v)));
     }
     return absl::OkStatus();
   }

@@ -30,8 +30,6 @@ struct GridPosition {
   std::vector<int32_t> extents;  // [dimension] >= 1
   GridKind kind = GridKind::kTorus;
 
-  // True if the last switch along a dimension is cabled to the first.
-  bool wraps() const { return kind == GridKind::kTorus; }
   friend bool operator==(const GridPosition&, const GridPosition&) = default;
 };
 

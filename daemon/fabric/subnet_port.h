@@ -52,6 +52,8 @@ struct SweepResult : SweepCost {
   // Where the local port sends what is for the subnet manager. Another LID than the last sweep's:
   // another manager has taken over, or has moved. 0: there is none, or this is no live subnet.
   Lid subnet_manager_lid;
+  // LIDs are assigned, but who is at that LID does not answer as a subnet manager any more.
+  bool is_subnet_manager_silent = false;
   std::vector<UnansweredNode> unanswered;  // empty: the sweep is complete
   bool are_tables_kept = false;            // they are of an earlier sweep
 };

@@ -5,7 +5,8 @@
 //      |                   adapter: PortInfo of the port that it was reached by
 //      +--- a port's link is up and its cable not yet known: NodeInfo one hop further
 //
-// and then, if tables are wanted, of each switch SwitchInfo -> LinearForwardingTable blocks.
+// and then SMInfo of the subnet manager and, if tables are wanted, of each switch SwitchInfo ->
+// LinearForwardingTable blocks.
 //
 // A node is known by its GUID, so the several ports of an adapter and the many routes to a switch
 // meet in one record; a cable is known once either end has named the other, and is followed once.
@@ -33,6 +34,8 @@ constexpr size_t kMaxNodes = kMaxUnicastLid;
 // Switches whose tables are read before somebody else has the port: a quarter of a second of
 // requests where there are 8,192 LIDs, many windows' worth.
 constexpr uint32_t kTablesAtATime = 64;
+// Sends to a subnet manager that may be gone, which is waited for 0.7 s then.
+constexpr int kManagerAttempts = 3;
 
 // FDR10 is NVIDIA's: SwitchX and later switches, ConnectX-3 and later adapters know the attribute.
 bool MayRunFdr10(const NodeInfoRecord& info) {
@@ -68,6 +71,8 @@ class Discovery {
           "the node at the other end of the local port ", subnet_.nodes[0].info.local_port.value(),
           " does not answer: ", subnet_.unanswered.front().what));
     }
+    AskManager();
+    RETURN_IF_ERROR(RunAll());
     if (options.read_forwarding_tables) RETURN_IF_ERROR(ReadTables(options.between));
     return std::move(subnet_);
   }
@@ -98,6 +103,35 @@ class Discovery {
     return RunAll();
   }
 
+  // LIDs stay when the subnet manager ends: only itself can say that it runs (IBA vol. 1,
+  // 14.2.5.13).
+  void AskManager() {
+    const uint32_t lid = subnet_.nodes.front().local_port().subnet_manager_lid.value();
+    if (lid == 0) return;
+    subnet_.is_manager_silent = true;
+    for (uint32_t n = 0; n < subnet_.nodes.size(); ++n) {
+      const FoundNode& node = subnet_.nodes[n];
+      for (size_t number = 0; number < node.ports.size(); ++number) {
+        const FoundPort& port = node.ports[number];
+        const uint32_t port_lid = port.lid.value();
+        if (port_lid == 0 || lid >> port.lmc != port_lid >> port.lmc) continue;
+        engine_.Submit(
+            {RouteTo(n, number), MadAttribute::kSubnetManagerInfo, 0, n, Lid(0), kManagerAttempts});
+        return;
+      }
+    }
+  }
+
+  // Into that port, where the node has several: each may have a manager of its own.
+  DirectedRoute RouteTo(uint32_t n, size_t number) const {
+    const FoundNode& node = subnet_.nodes[n];
+    const FoundPort& port = node.ports[number];
+    const bool is_here = n == 0 && number == node.info.local_port.value();
+    if (is_here || !port.is_cabled() || !IsSwitch(port.peer)) return node.route;
+    const DirectedRoute& before = subnet_.nodes[port.peer].route;
+    return before.hop_count < DirectedRoute::kMaxHops ? before.Then(port.peer_port) : node.route;
+  }
+
   bool IsSwitch(uint32_t node) const { return subnet_.nodes[node].info.is_switch(); }
 
   void OnOutcome(const MadRequest& request, const MadOutcome& outcome) {
@@ -114,6 +148,9 @@ class Discovery {
         return OnExtendedPortInfo(request, outcome);
       case MadAttribute::kLinearForwardingTable:
         return OnTableBlock(request, outcome);
+      case MadAttribute::kSubnetManagerInfo:
+        subnet_.is_manager_silent = !outcome.is_answered();
+        return;
       default:
         return;  // not asked here
     }

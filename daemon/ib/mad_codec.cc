@@ -86,6 +86,7 @@ absl::string_view ToString(MadAttribute attribute) {
       {MadAttribute::kSwitchInfo, "SwitchInfo"},
       {MadAttribute::kPortInfo, "PortInfo"},
       {MadAttribute::kLinearForwardingTable, "LinearForwardingTable"},
+      {MadAttribute::kSubnetManagerInfo, "SMInfo"},
       {MadAttribute::kExtendedPortInfo, "ExtendedPortInfo"},
       {MadAttribute::kPerformanceClassPortInfo, "ClassPortInfo of performance management"},
       {MadAttribute::kPortCounters, "PortCounters"},

@@ -69,6 +69,7 @@ enum class MadAttribute : uint32_t {
   kSwitchInfo = 0x81'0012,
   kPortInfo = 0x81'0015,
   kLinearForwardingTable = 0x81'0019,
+  kSubnetManagerInfo = 0x81'0020,
   kExtendedPortInfo = 0x81'FF90,
   // Performance management, IBA vol. 1, 16.1.3 and 16.1.4.
   kPerformanceClassPortInfo = 0x04'0001,

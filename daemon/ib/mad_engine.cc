@@ -196,7 +196,9 @@ absl::Status MadEngine::OnExhausted(uint32_t index) {
     }
     return absl::OkStatus();
   }
-  const bool is_local = !IsPerformance(slot.request.attribute) && slot.request.route.hop_count == 0;
+  const MadAttribute attribute = slot.request.attribute;
+  const bool is_local = !IsPerformance(attribute) && slot.request.route.hop_count == 0 &&
+                        attribute != MadAttribute::kSubnetManagerInfo;  // the manager's to answer
   if (slot.is_probe || is_local) {
     return absl::UnavailableError(
         absl::StrCat("the local port does not answer management packets (", options_.max_attempts,

@@ -94,8 +94,10 @@ class Assembler {
     SweepResult result;
     ASSIGN_OR_RETURN(result.fabric, builder_.Build());
     result.has_subnet_manager = !lid_owner_.empty();
-    if (result.has_subnet_manager)
+    if (result.has_subnet_manager) {
       result.subnet_manager_lid = subnet_.nodes.front().local_port().subnet_manager_lid;
+      result.is_subnet_manager_silent = subnet_.is_manager_silent;
+    }
     const bool has_tables = options.read_forwarding_tables || options.keep_forwarding_tables;
     if (has_tables && result.has_subnet_manager) {
       result.tables = TakeTables(*result.fabric);

@@ -61,6 +61,7 @@ struct SubnetRecord {
   std::vector<FoundNode> nodes;    // in order of discovery; the first is the local node
   std::vector<FoundTable> tables;  // [node] of switches
   std::vector<UnansweredNode> unanswered;
+  bool is_manager_silent = false;  // nobody answers at the local port's subnet manager's LID
 
   // Notes `what` a node that is known did not answer, or said wrongly: by a cable that leads to it,
   // from a switch if there is one.
@@ -116,9 +117,10 @@ void FillFromLast(const Fabric& fabric, const ForwardingTables* tables, bool wer
 
 // Makes a Fabric and its forwarding tables of what holds together of what a sweep has read.
 // Fills in fabric, tables (null if no switch gave one or the subnet has no manager),
-// has_subnet_manager and unanswered (sorted by path). What contradicts the rest is left out and
-// listed in unanswered: a LID given twice or out of range becomes "none"; an adapter port with
-// another's GUID is dropped. INTERNAL: the rest does not make a fabric either. O(n log n).
+// has_subnet_manager, is_subnet_manager_silent and unanswered (sorted by path). What contradicts
+// the rest is left out and listed in unanswered: a LID given twice or out of range becomes "none";
+// an adapter port with another's GUID is dropped. INTERNAL: the rest does not make a fabric either.
+// O(n log n).
 absl::StatusOr<SweepResult> AssembleFabric(SubnetRecord subnet, const SweepOptions& options);
 
 // Looks whether `swept` still holds. `turn` counts the sweeps: of many silent nodes, some are asked

@@ -92,7 +92,7 @@ absl::Status PortError(const PortSelection& port, absl::string_view what, int er
 
 // Answers that are still under way when the device is closed would find no reader; the simulator's
 // preload crashes on them.
-constexpr absl::Duration kDrainLimit = absl::Milliseconds(200);
+constexpr absl::Duration kMaxDrain = absl::Milliseconds(200);
 
 // Of switches and endpoints that are in both.
 bool HaveSameLids(const Fabric& a, const Fabric& b) {
@@ -271,7 +271,7 @@ absl::Status UmadSubnetPort::Open() {
 
 void UmadSubnetPort::Close() {
   if (engine_ == nullptr) return;
-  if (!transport_->is_dead()) engine_->Drain(kDrainLimit);
+  if (!transport_->is_dead()) engine_->Drain(kMaxDrain);
   engine_.reset();
   transport_.reset();
 }

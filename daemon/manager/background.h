@@ -27,7 +27,7 @@
 namespace coppice {
 
 // Longer waits are cut, so that no sum of times overflows.
-inline constexpr absl::Duration kLongestWait = absl::Hours(24);
+inline constexpr absl::Duration kMaxWait = absl::Hours(24);
 
 // A thread that runs a loop from Start to Stop, however often it is started and stopped: what the
 // manager's threads have in common. The loop, its lock and its condition are the owner's.

@@ -26,8 +26,8 @@ struct FabricView {
   absl::Time swept;                                      // when the sweep that produced it ended
   absl::Duration sweep_duration;
   uint64_t mads_sent = 0, mads_resent = 0, mads_timed_out = 0;
-  bool has_subnet_manager = true;
-  Lid subnet_manager_lid;  // 0: unknown
+  bool has_subnet_manager = true, is_subnet_manager_silent = false;  // as of SweepResult
+  Lid subnet_manager_lid;                                            // 0: unknown
   std::vector<UnansweredNode> unanswered;
   Unseen unseen;  // what follows from these
   // The forwarding tables, if there are any, are as they were when last read and lead over nothing

@@ -335,9 +335,10 @@ void Grants::BatchCreateTrees(CreateBatchArgs args, const BatchWatch& watch, Cal
   if (!reserved.ok()) return finish({}, reserved.status(), std::move(done));
   ChangeTrees mutation;
   for (const auto& tree : reserved->trees) mutation.granted.push_back(tree->record);
-  mutation.deed = DeedOf(
-      args.actor, absl::StrCat("job:", args.job.value(), " ", reserved->trees.size(), " trees"),
-      clock_->Now());
+  mutation.deed = DeedOf(args.actor,
+                         absl::StrCat("job:", args.job.value(), " ", reserved->trees.size(),
+                                      reserved->trees.size() == 1 ? " tree" : " trees"),
+                         clock_->Now());
   calls_->Submit(
       std::move(mutation),
       [finish, batch = *std::move(reserved), callback = std::move(done)](

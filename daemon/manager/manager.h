@@ -34,21 +34,44 @@
 #include "daemon/manager/fabric_view.h"
 #include "daemon/manager/grants.h"
 #include "daemon/manager/jobs.h"
-#include "daemon/manager/load/load_keeper.h"
+#include "daemon/manager/load_keeper.h"
 #include "daemon/manager/options.h"
 #include "daemon/manager/placement/placements.h"
-#include "daemon/manager/profiles.h"
 #include "daemon/manager/repair.h"
 #include "daemon/manager/requests.h"
+#include "daemon/manager/rounds.h"
 #include "daemon/manager/store_calls.h"
-#include "daemon/manager/sweep/rounds.h"
-#include "daemon/manager/sweep/sweeper.h"
+#include "daemon/manager/sweeper.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/topology.h"
 #include "daemon/tree/cost_profile.h"
 #include "db/store.h"
 
 namespace coppice {
+
+// The use cases of calibration (profiles.cc). Thread-safe. Methods as Manager's.
+class Profiles : private UseCase {
+ public:
+  using Profile = std::shared_ptr<const CostProfile>;
+
+  // Puts the configured profile in force.
+  explicit Profiles(const UseCase& with);
+
+  // Puts in force what an earlier run left; empty: nothing. Text that is no profile any more is
+  // told, as a log line and an event, and left in the store for whoever wants to mend it.
+  void Restore(const std::string& toml);
+
+  // Another configured profile: in force at once, unless a calibrated one is.
+  void Configure(const CostProfile& profile);
+
+  void Calibrate(const CalibrateArgs& args, Callback<std::shared_ptr<const CalibrationView>> done);
+  void Reset(Callback<Profile> done);
+
+ private:
+  void PutInForce(Profile profile);
+
+  Profile configured_;  // guarded by tables_->mu
+};
 
 class Manager final {
  public:
@@ -128,8 +151,6 @@ class Manager final {
   DaemonCounts Counts() const;
   // How the reading of the subnet fares. Never waits for it.
   SweepStanding Sweeps() const { return sweeper_.standing(); }
-  // Other periods than at the start, from now on.
-  void SetSweepPeriods(const SweepPeriods& periods) { sweeper_.SetPeriods(periods); }
   absl::StatusOr<std::vector<EventRecord>> Events(const EventFilter& filter) {
     return calls_.store().Events(filter);
   }
@@ -204,13 +225,12 @@ class Manager final {
   // The daemon heard nobody for so long, at least Background::kStall: leases and terms that this
   // may have cost a renewal begin anew; a second or more is an event.
   void ForgiveStall(absl::Duration stalled);
-  // Plans anew, or revokes, the trees that do not stand on the published fabric; Sweep does so,
-  // too. Blocks. False: some are left, because the store failed or others were always quicker.
-  bool RepairTrees() { return repair_.Run(/*swept=*/false); }
   // Writes what was granted, released and refused since the last call as events.
   void FlushActivity();
 
  private:
+  friend class ManagerPeer;  // of tests, which repair by hand
+
   Manager(Store* store, SubnetPort* port, const Clock* clock, ManagerOptions options,
           uint64_t last_version);
   absl::Duration Expire(absl::Duration now);

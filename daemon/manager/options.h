@@ -96,10 +96,6 @@ struct PlacementOptions {
   PlacementObjective weights;  // of requests that give none; all 0: DefaultObjective()
 };
 
-// proto/coppice/v1/placements.proto
-inline constexpr absl::Duration kShortestTerm = absl::Seconds(1);
-inline constexpr absl::Duration kLongestTerm = absl::Hours(24);
-
 // Infinite: never.
 struct SweepPeriods {
   absl::Duration full = absl::InfiniteDuration();
@@ -118,7 +114,7 @@ struct ManagerOptions {
   CostProfile profile;
   std::vector<CapabilityRule> capability_rules;  // the first that matches a switch wins
   absl::Duration default_lease = absl::Seconds(60);
-  absl::Duration min_lease = absl::Seconds(1), max_lease = absl::Hours(24);
+  absl::Duration min_lease = kMinLease, max_lease = kMaxLease;
   // Infinite: full sweeps at start, on request and after changes only; no others.
   SweepPeriods sweep_periods;
   // Share of the time that a job with a tree is taken to be in its collective: how much of what the

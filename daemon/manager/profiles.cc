@@ -1,11 +1,21 @@
-#include "daemon/manager/profiles.h"
-
+// The use cases of calibration: the cost profile with which trees are planned, as the configuration
+// gives it or as a calibration has put it in force.
+//
+//   configured --Calibrate with apply, durable--> calibrated --Reset, durable--> configured
+//                                                   |    ^
+//                                                   +----+ Calibrate with apply: fitted against it
+//
+// The profile in force is Tables::profile and changes in the store's callbacks, so that it is
+// always the one of some earlier state of the store. Plans under way keep theirs.
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/manager/manager.h"
 
 namespace coppice {
 namespace {

@@ -263,7 +263,7 @@ void Repair::Replan() {
   if (looked_at_ == routes) return;
   if (looking_at_ != routes) last_ = TreeId();
   looking_at_ = routes;
-  const absl::Duration end = clock_->Monotonic() + kLongestReplanning;
+  const absl::Duration end = clock_->Monotonic() + kMaxReplanning;
   std::vector<std::string> replanned;
   bool is_done = true;
   for (RepairCase& tree : Replannable(last_, *round.view)) {

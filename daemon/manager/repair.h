@@ -92,7 +92,7 @@ class Repair : private UseCase {
 
   static constexpr double kWorthIt = 1.05;  // as soon, of the time that a tree takes now
   // A run stops after so long, so that nothing that has broken meanwhile waits; the rest is next.
-  static constexpr absl::Duration kLongestReplanning = absl::Milliseconds(200);
+  static constexpr absl::Duration kMaxReplanning = absl::Milliseconds(200);
   // Plans again what was mended in haste, one tree after the other, so that none counts on entries
   // that another has not left yet. Returns when what is worth it is durable. Nothing to do: O(1).
   void Replan();

@@ -22,8 +22,9 @@ std::vector<EventRecord> Activity::Take(absl::Time now) {
   if (granted + released + refused > 0) {
     events.push_back(
         EventOf("trees.changed", now, "trees",
-                absl::StrCat("since the last such event ", granted, " trees were granted, ",
-                             released, " released, ", refused, " refused for want of entries")));
+                absl::StrCat("since the last such event ", granted,
+                             granted == 1 ? " tree was" : " trees were", " granted, ", released,
+                             " released, ", refused, " refused for want of entries")));
   }
   size_t named = 0;
   for (const auto& [guid, refusals] : by_switch_) {

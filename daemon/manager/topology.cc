@@ -75,6 +75,7 @@ void Topology::FillMetadata(FabricView& view, const FabricView* old, const Fabri
   view.mads_timed_out = result.mads_timed_out;
   view.has_subnet_manager = result.has_subnet_manager;
   view.subnet_manager_lid = result.subnet_manager_lid;
+  view.is_subnet_manager_silent = result.is_subnet_manager_silent;
   view.unanswered = std::move(result.unanswered);
   view.unseen =
       FindUnseen(view.unanswered, fabric, old != nullptr ? old->snapshot->fabric.get() : nullptr,

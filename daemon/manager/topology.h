@@ -23,11 +23,11 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/subnet_port.h"
+#include "daemon/manager/fabric_events.h"
 #include "daemon/manager/fabric_view.h"
 #include "daemon/manager/inventory.h"
-#include "daemon/manager/load/load_keeper.h"
+#include "daemon/manager/load_keeper.h"
 #include "daemon/manager/promised_load.h"
-#include "daemon/manager/sweep/fabric_events.h"
 #include "daemon/manager/tables.h"
 
 namespace coppice {

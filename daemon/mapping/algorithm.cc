@@ -23,10 +23,22 @@ const AlgorithmParameter* FindParameter(const MappingAlgorithm& algorithm, absl:
 
 absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
   static const auto* const algorithms = new std::vector<const MappingAlgorithm*>{
-      new MappingAlgorithm{"identity", "the order as it is", true, {}, RunIdentity},
-      new MappingAlgorithm{"block", "ranks fill place after place", false, {}, RunBlock},
-      new MappingAlgorithm{"round-robin", "one rank a place in turn", false, {}, RunRoundRobin},
-      new MappingAlgorithm{"random", "the places shuffled by the seed", false, {}, RunRandom},
+      new MappingAlgorithm{
+          "identity", "the order as it is", true, {}, SearchMemory::kNothingElse, RunIdentity},
+      new MappingAlgorithm{
+          "block", "ranks fill place after place", false, {}, SearchMemory::kNothingElse, RunBlock},
+      new MappingAlgorithm{"round-robin",
+                           "one rank a place in turn",
+                           false,
+                           {},
+                           SearchMemory::kNothingElse,
+                           RunRoundRobin},
+      new MappingAlgorithm{"random",
+                           "the places shuffled by the seed",
+                           false,
+                           {},
+                           SearchMemory::kNothingElse,
+                           RunRandom},
       new MappingAlgorithm{
           "greedy",
           "Hoefler 2011, algorithm 1",
@@ -36,6 +48,7 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
            {"starts", 4, 1, Places::kMaxSlots, "how many are tried"},
            {"near", 1, 0, 1,
             "ranks go 1: near the partner they are drawn to, 0: near the last placed"}},
+          SearchMemory::kLinks,
           RunGreedy,
           false,
           "looks for places along links"},
@@ -43,16 +56,24 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
                            "Hoefler 2011, algorithm 2",
                            false,
                            {},
+                           SearchMemory::kNothingElse,
                            RunRecursive,
                            false,
                            "cuts the fabric in two"},
-      new MappingAlgorithm{
-          "rcm", "Hoefler 2011, 3.3", false, {}, RunRcm, false, "numbers the switches"},
+      new MappingAlgorithm{"rcm",
+                           "Hoefler 2011, 3.3",
+                           false,
+                           {},
+                           SearchMemory::kNothingElse,
+                           RunRcm,
+                           false,
+                           "numbers the switches"},
       new MappingAlgorithm{
           "multicore",
           "Hoefler 2011, 3.4",
           false,
           {{"then", 2, 1, 3, "the method for the parts: 1 greedy, 2 recursive, 3 rcm"}},
+          SearchMemory::kLinks,
           RunMulticore,
           false,
           "hands its parts to a method that needs a fabric"},
@@ -61,13 +82,15 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
                            true,
                            {{"outer-iterations", 1000, 1, 1e12,
                              "times 20 exchanges, while the threshold falls to 0"}},
+                           SearchMemory::kLinks,
                            RunThresholdAccepting,
                            false,
                            "counts links"},
       new MappingAlgorithm{"cp-nsc", "Wang 2015, algorithms 1 to 4", false, ClusterMapParameters(),
-                           RunCpNsc},
+                           SearchMemory::kEigenvectors, RunCpNsc},
       new MappingAlgorithm{"hierarchical-clustering", "Wang 2015, 4.5", false,
-                           HierarchicalParameters(), RunHierarchicalClustering},
+                           HierarchicalParameters(), SearchMemory::kEigenvectors,
+                           RunHierarchicalClustering},
       new MappingAlgorithm{
           "pair-exchange",
           "Wang 2015, 4.4.3, after Brandfass 2013; lessens the QAP cost, or the links where these "
@@ -75,6 +98,7 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
           true,
           {{"iterations", 500000, 1, 1e15, "pairs of positions that are tried"},
            {"in-order", 0, 0, 1, "1: pairs one after the other, until none gains; 0: at random"}},
+          SearchMemory::kNothingElse,
           RunPairExchange},
       new MappingAlgorithm{
           "congestion",
@@ -83,6 +107,7 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
           {{"rounds", 48, 0, 1e6, "annealings at most"},
            {"starts", 1, 0, 1, "1: begins with the best of start and quick methods"},
            {"cuts", 4, 0, 1000, "cuts of the pattern along the cables' capacities to begin with"}},
+          SearchMemory::kLinks,
           RunCongestion,
           false,
           "counts links"},
@@ -94,6 +119,7 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
            {"cycles", 1, 0, 1000, "refinements of each on all levels of the pattern"},
            {"combinations", 0, 0, 100000, "combinations of two of a cut's partitions"},
            {"pack", 1, 0, 1, "1: fill as few groups as hold the ranks; 0: spread over all"}},
+          SearchMemory::kNothingElse,
           RunMultisection},
       new MappingAlgorithm{
           "local-search",
@@ -101,6 +127,7 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
           "asked for",
           true,
           {{"near", 16, 1, 64, "places that are tried near each partner's"}},
+          SearchMemory::kNothingElse,
           RunLocalSearch},
       new MappingAlgorithm{
           "annealing",
@@ -111,6 +138,7 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
            {"proposals", 100, 1, 1e6, "for each rank in the first round"},
            {"rounds", 4, 1, 20, "each with twice the proposals of the one before"},
            {"multisection", 1, 0, 1, "1: begin with one, if it is better than the start"}},
+          SearchMemory::kNothingElse,
           RunAnnealing},
       new MappingAlgorithm{
           "parallel-annealing",
@@ -124,6 +152,7 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
            {"cauchy", 1, 0, 1, "1: Cauchy cooling, 0: proportional"},
            {"final-temperature", 0, 0, 1, "as a share of the first; 0: a thousandth"},
            {"patience", 0, 0, 1e12, "iterations without improvement; 0: 100 for each slot"}},
+          SearchMemory::kDense,
           RunParallelAnnealing,
           true},
       new MappingAlgorithm{
@@ -135,6 +164,7 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
            {"generations", 500, 1, 1e12, "of every population"},
            {"mutation", 0.3, 0, 0.95, "probability of a swap in a child, and of each further one"},
            {"master-slave", 0, 0, 1, "1: the master crosses the bests, 0: they go round the ring"}},
+          SearchMemory::kPopulations,
           RunParallelGenetic,
           true},
       new MappingAlgorithm{
@@ -148,6 +178,7 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
            {"generations", 200, 1, 1e12, "of every population"},
            {"mutation", 0.3, 0, 0.95, "probability of a swap in a child, and of each further one"},
            {"master-slave", 0, 0, 1, "1: the master crosses the bests, 0: they go round the ring"}},
+          SearchMemory::kPopulations,
           RunCombined,
           true},
       new MappingAlgorithm{
@@ -156,6 +187,7 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
           true,
           {{"steps", 0, 0, 1e15, "of each search; 0: 2,000 for each slot"},
            {"searches", 2, 1, 1024, "beside each other, the first from the start"}},
+          SearchMemory::kDense,
           RunRobustTabu},
       new MappingAlgorithm{
           "memetic",
@@ -166,6 +198,7 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
            {"population", 0, 0, 1000, "individuals of an island; below 2: 60 to 12, by size"},
            {"sweeps", 300, 1, 1e6, "over the pairs in each cooling"},
            {"epochs", 1, 1, 1e9, "fresh populations; many to use a budget of time to its end"}},
+          SearchMemory::kDense,
           RunMemetic,
           true},
       new MappingAlgorithm{
@@ -175,6 +208,7 @@ absl::Span<const MappingAlgorithm* const> MappingAlgorithms() {
           {{"rounds", 0, 0, 1e6,
             "each with about twice the work of the one before; 0: until the deadline, or 12 "
             "without"}},
+          SearchMemory::kPortfolio,
           RunAuto},
   };
   return *algorithms;
@@ -222,9 +256,10 @@ absl::StatusOr<Mapped> MappingAlgorithm::Run(const MappingProblem& problem, cons
                                              const AlgorithmOptions& options,
                                              const SearchControl& control) const {
   if (!needs_fabric.empty() && !problem.on_fabric()) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "%s %s and there is no fabric: name one, or choose an algorithm that takes distances", name,
-        needs_fabric));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("%s %s and there is no fabric: name one, or choose an algorithm that takes "
+                        "distances, such as multisection",
+                        name, needs_fabric));
   }
   return run(problem, start, MethodOptions(*this, options), control);
 }

@@ -49,6 +49,17 @@ using MappingRun = absl::StatusOr<Mapped>(const MappingProblem& problem, const M
                                           const MethodOptions& options,
                                           const SearchControl& control);
 
+// What a search holds at its greatest beside what every one does, a few copies of the pattern and
+// of the mapping: whoever runs several searches asks before.
+enum class SearchMemory : uint8_t {
+  kNothingElse,
+  kLinks,         // bytes of channels, and tables of routes
+  kDense,         // matrices of all slots
+  kPopulations,   // these, and as many individuals as CheckPopulationMemory() allows
+  kEigenvectors,  // of the ranks, as many as its option of that name says
+  kPortfolio      // of several methods, by size and objective
+};
+
 struct MappingAlgorithm {
   absl::string_view name;
   absl::string_view source;  // paper and section, or what it is
@@ -56,6 +67,7 @@ struct MappingAlgorithm {
   // the source minimises, which `source` then names). False: takes no notice of it.
   bool refines = false;
   std::vector<AlgorithmParameter> parameters;
+  SearchMemory memory = {};  // in front of `run`, so that no row leaves it out
   MappingRun* run = nullptr;
   // Its workers may be spread over the processes of SearchControl::team(); every one of them then
   // returns the same mapping. False: it searches alone, whatever the team.

@@ -9,16 +9,17 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
+#include "proto/text/names.h"
 
 namespace coppice {
 namespace {
 
 // Bytes times distance, all of them together, must stay below: searches add up differences of
 // costs by the million and square them.
-const double kGreatestCost = std::sqrt(std::numeric_limits<double>::max()) / 0x1p20;
+const double kMaxCost = std::sqrt(std::numeric_limits<double>::max()) / 0x1p20;
 // Of the objective: so that weights times measures, and their sums, neither overflow nor vanish.
-constexpr double kMinWeight = 1e-100, kGreatestWeight = 1e100;
-constexpr double kLongestRoute = 255;  // as ClassDistances counts links
+constexpr double kMinWeight = 1e-100, kMaxWeight = 1e100;
+constexpr double kMaxRoute = 255;  // as ClassDistances counts links
 
 std::string HeaviestPair(const Pattern& pattern) {
   uint32_t from = 0, to = 0;
@@ -49,18 +50,18 @@ absl::Status CheckProducts(const MappingProblem& problem) {
   const Pattern& pattern = *problem.pattern;
   double bytes = pattern.total_bytes();
   for (uint32_t rank = 0; rank < pattern.rank_count(); ++rank) bytes += pattern.self_bytes(rank);
-  if (bytes * kLongestRoute > kGreatestCost) {
+  if (bytes * kMaxRoute > kMaxCost) {
     return absl::InvalidArgumentError(
         absl::StrFormat("the pattern's weights, such as %s, are too great to be counted with; "
                         "scale them down to %g in all",
-                        HeaviestPair(pattern), kGreatestCost / kLongestRoute));
+                        HeaviestPair(pattern), kMaxCost / kMaxRoute));
   }
   const double farthest = problem.distances->greatest();
-  if (bytes * farthest <= kGreatestCost) return absl::OkStatus();
+  if (bytes * farthest <= kMaxCost) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
       "the pattern's weights, such as %s, times the distances, such as %s, are too great to be "
       "counted with; scale either down so that their product stays below %g in all",
-      HeaviestPair(pattern), FarthestPlaces(*problem.distances), kGreatestCost));
+      HeaviestPair(pattern), FarthestPlaces(*problem.distances), kMaxCost));
 }
 
 std::vector<Pattern::Entry> EntriesOf(const Pattern& pattern) {
@@ -81,17 +82,7 @@ std::vector<Pattern::Entry> EntriesOf(const Pattern& pattern) {
 
 }  // namespace
 
-absl::string_view ToString(TrafficModel model) {
-  switch (model) {
-    case TrafficModel::kRoutes:
-      return "routes";
-    case TrafficModel::kEvenShortestPaths:
-      return "even";
-    case TrafficModel::kApproximate:
-      return "approximate";
-  }
-  return "";
-}
+absl::string_view ToString(TrafficModel model) { return kTrafficNames[static_cast<size_t>(model)]; }
 
 absl::Status CheckProblem(const MappingProblem& problem) {
   const Places& places = *problem.places;
@@ -111,10 +102,9 @@ absl::Status CheckProblem(const MappingProblem& problem) {
   const Objective& o = problem.objective;
   for (const double weight : {o.congestion, o.hop_bytes, o.qap_cost}) {
     if (weight == 0) continue;
-    if (weight >= kMinWeight && weight <= kGreatestWeight) continue;
-    return absl::InvalidArgumentError(
-        absl::StrFormat("the objective has a weight of %g; give 0, or %g to %g", weight, kMinWeight,
-                        kGreatestWeight));
+    if (weight >= kMinWeight && weight <= kMaxWeight) continue;
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "the objective has a weight of %g; give 0, or %g to %g", weight, kMinWeight, kMaxWeight));
   }
   if (o == Objective{}) {
     return absl::InvalidArgumentError(

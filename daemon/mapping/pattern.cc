@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -65,6 +66,29 @@ absl::Status CheckIdleRanks(uint32_t rank_count, const std::vector<Entry>& merge
 
 bool IsWhole(double weight) { return weight == std::floor(weight); }
 
+// One direction of a pair in the row of one of its ranks.
+struct Half {
+  Exchange exchange;
+  double messages;
+};
+
+// The row in the order of its peers, with one half of each.
+absl::Span<const Half> MergeRow(absl::Span<Half> row) {
+  std::sort(row.begin(), row.end(),
+            [](const Half& a, const Half& b) { return a.exchange.peer < b.exchange.peer; });
+  size_t kept = 0;
+  for (const Half& half : row) {
+    if (kept > 0 && row[kept - 1].exchange.peer == half.exchange.peer) {
+      row[kept - 1].exchange.out_bytes += half.exchange.out_bytes;
+      row[kept - 1].exchange.in_bytes += half.exchange.in_bytes;
+      row[kept - 1].messages += half.messages;
+    } else {
+      row[kept++] = half;
+    }
+  }
+  return row.first(kept);
+}
+
 constexpr double kExactBelow = 9007199254740992.0;  // 2^53: doubles hold every whole number below
 
 }  // namespace
@@ -75,73 +99,71 @@ absl::StatusOr<PatternPointer> Pattern::Make(uint32_t rank_count, std::vector<En
   Merge(entries);
   RETURN_IF_ERROR(CheckIdleRanks(rank_count, entries));
   std::shared_ptr<Pattern> made(new Pattern);
-  bool counts_messages = false;
+  RETURN_IF_ERROR(made->AddUp(rank_count, entries));
+  made->FillRows(rank_count, std::move(entries));
+  return made;
+}
+
+absl::Status Pattern::AddUp(uint32_t rank_count, const std::vector<Entry>& entries) {
   double everything = 0, all_messages = 0;  // what ranks say to themselves, too
-  std::vector<size_t> degree(rank_count + 1, 0);
   for (const Entry& e : entries) {
+    const bool is_between = e.from != e.to;
     all_messages += e.messages;
-    if (e.messages > 0 && (e.bytes == 0 || e.from == e.to)) {
-      made->empty_messages_.push_back({e.from, e.to, 0, e.messages});
-      if (e.from != e.to) made->total_messages_ += e.messages;
+    if (is_between) total_messages_ += e.messages;
+    if (e.messages > 0 && (e.bytes == 0 || !is_between)) {
+      empty_messages_.push_back({e.from, e.to, 0, e.messages});
     }
     if (e.bytes == 0) continue;
-    made->whole_ = made->whole_ && IsWhole(e.bytes);
+    whole_ = whole_ && IsWhole(e.bytes);
     everything += e.bytes;
-    if (e.from == e.to) {
-      if (made->self_bytes_.empty()) made->self_bytes_.resize(rank_count, 0.0);
-      made->self_bytes_[e.from] = e.bytes;
-      continue;
+    if (is_between) {
+      total_bytes_ += e.bytes;
+    } else {
+      if (self_bytes_.empty()) self_bytes_.resize(rank_count, 0.0);
+      self_bytes_[e.from] = e.bytes;
     }
-    made->total_bytes_ += e.bytes;
-    made->total_messages_ += e.messages;
-    counts_messages = counts_messages || e.messages > 0;
-    ++degree[e.from];
-    ++degree[e.to];
   }
   if (!std::isfinite(everything) || !std::isfinite(all_messages)) {
     return absl::InvalidArgumentError(
         "the pattern's weights add up to more than a double holds; scale them down");
   }
-  made->whole_ = made->whole_ && everything < kExactBelow;
+  whole_ = whole_ && everything < kExactBelow;
+  return absl::OkStatus();
+}
 
-  // Every pair into both rows, then the two directions of a pair into one.
-  struct Half {
-    Exchange exchange;
-    double messages;
-  };
+// Every pair into both rows, then the two directions of a pair into one.
+void Pattern::FillRows(uint32_t rank_count, std::vector<Entry> entries) {
+  const auto is_exchange = [](const Entry& e) { return e.bytes > 0 && e.from != e.to; };
+  bool counts_messages = false;
   std::vector<size_t> begin(rank_count + 1, 0);
-  for (uint32_t r = 0; r < rank_count; ++r) begin[r + 1] = begin[r] + degree[r];
+  for (const Entry& e : entries) {
+    if (!is_exchange(e)) continue;
+    counts_messages = counts_messages || e.messages > 0;
+    ++begin[e.from + 1];
+    ++begin[e.to + 1];
+  }
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
   std::vector<Half> halves(begin[rank_count]);
   std::vector<size_t> next(begin.begin(), begin.end() - 1);
   for (const Entry& e : entries) {
-    if (e.bytes == 0 || e.from == e.to) continue;
+    if (!is_exchange(e)) continue;
     halves[next[e.from]++] = {{e.to, e.bytes, 0}, e.messages};
     halves[next[e.to]++] = {{e.from, 0, e.bytes}, 0};
   }
   entries = {};
-  made->begin_.assign(1, 0);
-  made->begin_.reserve(rank_count + 1);
-  made->exchanges_.reserve(halves.size());
+  begin_.assign(1, 0);
+  begin_.reserve(rank_count + 1);
+  exchanges_.reserve(halves.size());
   for (uint32_t r = 0; r < rank_count; ++r) {
-    const auto row = halves.begin() + begin[r], row_end = halves.begin() + begin[r + 1];
-    std::sort(row, row_end,
-              [](const Half& a, const Half& b) { return a.exchange.peer < b.exchange.peer; });
-    for (auto half = row; half != row_end; ++half) {
-      if (made->exchanges_.size() > made->begin_.back() &&
-          made->exchanges_.back().peer == half->exchange.peer) {
-        made->exchanges_.back().out_bytes += half->exchange.out_bytes;
-        made->exchanges_.back().in_bytes += half->exchange.in_bytes;
-        if (counts_messages) made->out_messages_.back() += half->messages;
-      } else {
-        made->exchanges_.push_back(half->exchange);
-        if (counts_messages) made->out_messages_.push_back(half->messages);
-      }
+    for (const Half& half :
+         MergeRow(absl::MakeSpan(halves).subspan(begin[r], begin[r + 1] - begin[r]))) {
+      exchanges_.push_back(half.exchange);
+      if (counts_messages) out_messages_.push_back(half.messages);
     }
-    made->begin_.push_back(made->exchanges_.size());
+    begin_.push_back(exchanges_.size());
   }
-  made->symmetric_ = std::all_of(made->exchanges_.begin(), made->exchanges_.end(),
-                                 [](const Exchange& e) { return e.out_bytes == e.in_bytes; });
-  return made;
+  symmetric_ = std::all_of(exchanges_.begin(), exchanges_.end(),
+                           [](const Exchange& e) { return e.out_bytes == e.in_bytes; });
 }
 
 std::vector<uint32_t> Pattern::HeaviestFirst() const {

@@ -79,6 +79,9 @@ class Pattern final {
 
  private:
   Pattern() = default;
+  // All but the exchanges, of merged entries. INVALID_ARGUMENT: a sum that overflows.
+  absl::Status AddUp(uint32_t rank_count, const std::vector<Entry>& entries);
+  void FillRows(uint32_t rank_count, std::vector<Entry> entries);
 
   std::vector<size_t> begin_;        // [rank_count + 1] into exchanges_
   std::vector<Exchange> exchanges_;  // each pair twice

@@ -72,8 +72,8 @@ void AddFabric(const DaemonNumbers& numbers, FamilyList& list) {
   list.Add("coppice_links", "Links in the fabric.", fabric.link_count());
   list.Add("coppice_unanswered_requests", "Requests of the last sweep without an answer.",
            numbers.view->unanswered.size());
-  list.Add("coppice_subnet_manager_present", "1 if a subnet manager assigns LIDs.",
-           numbers.view->has_subnet_manager);
+  list.Add("coppice_subnet_manager_present", "1 if a subnet manager has assigned LIDs and answers.",
+           numbers.view->has_subnet_manager && !numbers.view->is_subnet_manager_silent);
 }
 
 void AddHoldings(const DaemonCounts& counts, FamilyList& list) {

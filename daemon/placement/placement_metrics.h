@@ -53,7 +53,7 @@ void ForEachSource(uint32_t leaf, uint32_t position, uint32_t leaf_count, uint32
   }
 }
 
-// The measures as placement_request.h defines them, without least_leaf_switches (the optimiser's),
+// The measures as placement_terms.h defines them, without least_leaf_switches (the optimiser's),
 // max_congestion and traffic (the mapping's); the cost is without traffic. `hosts` are distinct
 // hosts with a leaf switch. O(leaf switches squared + routes of JobChannels + hosts of the leaf
 // switches; with trees, used leaf classes times classes of switches).

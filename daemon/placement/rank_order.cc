@@ -82,7 +82,7 @@ PatternChoice Exchanged(const PlacementQuestion& question, const PatternChoice& 
   return next;
 }
 
-// Of hosts and their traffic, as placement_request.h weighs it.
+// Of hosts and their traffic, as placement_terms.h weighs it.
 double CostWithTraffic(const PlacementQuestion& question, double hosts_cost,
                        double max_congestion) {
   return hosts_cost + question.request.objective.traffic * TrafficOf(question, max_congestion);

@@ -10,22 +10,19 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
-#include "client/cli/commands.h"
 #include "client/cli/output.h"
-#include "client/connection.h"
+#include "client/cli/session.h"
 #include "daemon/base/log.h"
 #include "daemon/plan/offline_daemon.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
-#include "proto/request_check.h"
+#include "proto/message_log.h"
+#include "proto/text/command_line.h"
 #include "proto/text/environment.h"
+#include "proto/text/limits.h"
 
 namespace coppice {
 namespace {
-
-// Ctrl-C is there for who has less.
-constexpr absl::Duration kPatience = absl::Hours(24 * 365);
 
 // `tree`, `place` and `fabric` alone ask what is asked most: advice, and a description.
 std::vector<std::string> InFull(int argc, char** argv) {
@@ -57,8 +54,9 @@ std::string WithoutEffect(const CLI::App& app, const Session& session) {
 int RunOffline(const Session& session, const OfflineOptions& options) {
   const auto channel = StartOfflineDaemon(options, session.needs_fabric);
   if (!channel.ok()) return Fail(channel.status());
-  Connection connection(options.fabric.fabric, kPatience, *channel);
-  return RunCommand(session, connection, absl::StrCat("planning on ", options.fabric.fabric));
+  // Ctrl-C is there for who has less time.
+  return RunCommand(session, {options.fabric.fabric, kMaxPeriod, *channel, ""},
+                    absl::StrCat("planning on ", options.fabric.fabric));
 }
 
 int Main(int argc, char** argv) {
@@ -70,6 +68,7 @@ int Main(int argc, char** argv) {
       "Plans aggregation trees, orders of ranks and placements of jobs on a fabric from a file or "
       "a model, without a daemon",
       "coppice-plan");
+  FitHelp(app);
   app.require_subcommand(1);
   app.fallthrough();  // --fabric and its like may stand behind the command, too
   app.set_version_flag("--version", "coppice-plan " COPPICE_VERSION);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <future>
@@ -12,10 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/fabric_source.h"
@@ -27,9 +23,9 @@
 #include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/rpc/server.h"
-#include "daemon/tools/command.h"
+#include "daemon/tools/held_nodes.h"
 #include "db/sqlite_store.h"
-#include "proto/text/node_list.h"
+#include "proto/text/command_line.h"
 #include "proto/text/text_file.h"
 
 namespace coppice {
@@ -217,18 +213,16 @@ absl::Status OfflineParts::Start(const OfflineOptions& options) {
   return absl::OkStatus();
 }
 
-constexpr size_t kNamed = 3;  // unknown hosts that an error lists
-
 }  // namespace
 
 void AddOfflineOptions(CLI::App& app, OfflineOptions& options) {
   AddText(app, "--fabric", options.fabric.fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)");
   AddFabricOptions(app, options.fabric);
   AddText(app, "--held", options.held,
-          "who holds what, a file with NODES HOLDER a line, as n[001-128] job7");
-  AddText(app, "--down", options.down, "nodes that are down: a list or a file");
+          "Who holds what, a file with NODES HOLDER a line, as n[001-128] job7");
+  AddText(app, "--down", options.down, "Nodes that are down: a list or a file");
   AddText(app, "--database", options.database,
-          "keep jobs, trees, placements and patterns in this file from one call to the next");
+          "Keep jobs, trees, placements and patterns in this file from one call to the next");
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> StartOfflineDaemon(const OfflineOptions& options,
@@ -238,56 +232,6 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> StartOfflineDaemon(const OfflineO
   RETURN_IF_ERROR(parts->Start(options));
   grpc::Channel* const channel = parts->channel.get();
   return std::shared_ptr<grpc::Channel>(std::move(parts), channel);
-}
-
-absl::StatusOr<std::vector<HostIndex>> ResolveHosts(const Fabric& fabric, absl::string_view list) {
-  if (const auto whole = fabric.FindHost(list)) return std::vector<HostIndex>{*whole};
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, ParseNodeList(list));
-  std::vector<HostIndex> hosts;
-  std::vector<std::string> unknown;
-  for (const std::string& name : names) {
-    if (const auto host = fabric.FindHost(name)) {
-      hosts.push_back(*host);
-    } else {
-      unknown.push_back(name);
-    }
-  }
-  if (unknown.empty()) return hosts;
-  const size_t count = unknown.size();
-  unknown.resize(std::min(count, kNamed));
-  return absl::NotFoundError(absl::StrCat("the fabric has no host ", absl::StrJoin(unknown, ", "),
-                                          count > kNamed ? ", ..." : ""));
-}
-
-absl::StatusOr<std::vector<HeldNodes>> ReadHeldNodes(const Fabric& fabric, absl::string_view text,
-                                                     absl::string_view origin) {
-  std::vector<HeldNodes> held;
-  std::vector<bool> is_held(fabric.host_count());
-  absl::flat_hash_map<std::string, size_t> numbers;
-  const auto add = [&](absl::string_view line) -> absl::Status {
-    const size_t blank = line.find_last_of(" \t");
-    if (blank == absl::string_view::npos) {
-      return absl::InvalidArgumentError("not NODES HOLDER, as in: n[001-128] job7");
-    }
-    const std::string holder(line.substr(blank + 1));
-    ASSIGN_OR_RETURN(const auto hosts,
-                     ResolveHosts(fabric, absl::StripAsciiWhitespace(line.substr(0, blank))));
-    const auto [number, is_new] = numbers.try_emplace(holder, held.size());
-    if (is_new) held.push_back({holder, {}});
-    for (const HostIndex h : hosts) {
-      if (is_held[h.value()]) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("host ", fabric.host_name(h), " is held twice: name each once"));
-      }
-      is_held[h.value()] = true;
-      held[number->second].hosts.push_back(h);
-    }
-    return absl::OkStatus();
-  };
-  for (const TextLine& line : LinesOf(text)) {
-    RETURN_IF_ERROR(Annotate(add(line.text), absl::StrCat(origin, ", line ", line.number)));
-  }
-  return held;
 }
 
 }  // namespace coppice

@@ -4,9 +4,9 @@
 
 #include "coppice/v1/admin.pb.h"
 #include "daemon/manager/ledgers.h"
-#include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/conversion/fabric_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
+#include "daemon/rpc/service.h"
 
 namespace coppice {
 namespace {

@@ -1,13 +1,14 @@
-#include "daemon/rpc/agents_service.h"
-
+// The Agents service: coppice/v1/agents.proto over the meter and the kept distances. Status codes
+// are stated there.
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
+#include "coppice/v1/agents.pb.h"
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/manager/distances/distance_meter.h"
 #include "daemon/manager/distances/distance_store.h"
-#include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/calls/streams.h"
 #include "daemon/rpc/conversion/identifiers.h"
+#include "daemon/rpc/service.h"
 #include "proto/text/node_list.h"
 
 namespace coppice {

@@ -1,5 +1,13 @@
-#include "daemon/rpc/bounded_service.h"
-
+// A service whose calls are admitted before anything of their requests is read: the one place in
+// front of all handlers, which know nothing of it.
+//
+//   headers --> whose? --Admission--> read --> too large? what would it take? --> handler
+//                          |                     |                                  |
+//                          +-RESOURCE_EXHAUSTED--+             answer, held until it is read
+//
+// A stream of requests is admitted so, too; each of its messages is bounded as it comes
+// (proto/request_check.h). Why every method is registered as a dialogue: README.md. Uses
+// grpc::internal as generated code does (rpc_service_method.h, server_callback_handlers.h).
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/zero_copy_stream.h>
 #include <google/protobuf/message.h>
@@ -11,6 +19,7 @@
 #include <grpcpp/impl/call_op_set.h>
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
 #include <grpcpp/impl/rpc_service_method.h>
+#include <grpcpp/impl/service_type.h>
 #include <grpcpp/server_context.h>
 
 #include <algorithm>
@@ -25,7 +34,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "daemon/rpc/calls/error_details.h"
+#include "daemon/rpc/listen/connections.h"
 #include "daemon/rpc/listen/unix_users.h"
+#include "daemon/rpc/service.h"
 #include "proto/request_check.h"
 
 namespace coppice {

@@ -8,11 +8,11 @@
 #include "daemon/manager/event_kinds.h"
 #include "daemon/manager/event_log.h"
 #include "daemon/manager/inventory.h"
-#include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/calls/streams.h"
 #include "daemon/rpc/conversion/fabric_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/conversion/trees_conversion.h"
+#include "daemon/rpc/service.h"
 #include "daemon/tree/closed_form.h"
 
 namespace coppice {

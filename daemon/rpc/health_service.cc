@@ -7,8 +7,8 @@
 #include <set>
 
 #include "absl/algorithm/container.h"
-#include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/calls/streams.h"
+#include "daemon/rpc/service.h"
 #include "grpc/health/v1/health.pb.h"
 #include "grpc/reflection/v1alpha/reflection.pb.h"
 

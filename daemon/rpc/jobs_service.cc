@@ -2,9 +2,9 @@
 
 #include "coppice/v1/jobs.pb.h"
 #include "daemon/fabric/endpoint_names.h"
-#include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/calls/streams.h"
 #include "daemon/rpc/conversion/identifiers.h"
+#include "daemon/rpc/service.h"
 
 namespace coppice {
 namespace {

@@ -8,10 +8,10 @@
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/input/square_matrix.h"
-#include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/calls/streams.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/conversion/patterns.h"
+#include "daemon/rpc/service.h"
 #include "proto/text/option_words.h"
 
 namespace coppice {

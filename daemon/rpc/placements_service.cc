@@ -7,9 +7,9 @@
 #include "coppice/v1/placements.pb.h"
 #include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/manager/placement/placements.h"
-#include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/conversion/patterns.h"
+#include "daemon/rpc/service.h"
 #include "proto/text/node_list.h"
 
 namespace coppice {
@@ -128,10 +128,10 @@ void ToProto(const PlacementView& view, bool in_full, v1::Placement& message) {
   message.mutable_nodes()->Add(record.nodes.begin(), record.nodes.end());
   if (in_full) {
     message.mutable_permutation()->Add(record.permutation.begin(), record.permutation.end());
-    ToProto(view.measures, *message.mutable_measures());
+    ToProto(record.measures, *message.mutable_measures());
     message.set_reason(record.reason);
   }
-  message.set_is_optimal(view.is_optimal);
+  message.set_is_optimal(record.is_optimal);
   if (record.id == PlacementId()) return;  // advice
   message.set_id(absl::StrCat(record.id.value()));
   message.set_display_name(record.name);

@@ -1,22 +1,27 @@
 #include "daemon/rpc/server.h"
 
+#include <dirent.h>
 #include <grpc/impl/codegen/compression_types.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>  // to turn gRPC's own off
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/match.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/rpc/bounded_service.h"
-#include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/listen/guarded_reads.h"
 #include "daemon/rpc/listen/listeners.h"
 #include "daemon/rpc/listen/tls_credentials.h"
+#include "daemon/rpc/service.h"
 
 namespace coppice {
 namespace {
@@ -49,8 +54,8 @@ constexpr int kMinPingIntervalMs = 5'000;
 constexpr int kServerPingIntervalMs = 60'000;
 constexpr int kServerPingTimeoutMs = 20'000;
 // A client connects again without an error when it calls next.
-constexpr int kLongestIdleMs = 300'000;
-constexpr int kLongestHandshakeMs = 10'000;
+constexpr int kMaxIdleMs = 300'000;
+constexpr int kMaxHandshakeMs = 10'000;
 // Of one connection; others wait at the client.
 constexpr int kMaxStreams = 1024;
 // What a call has in memory before it is admitted, at most: the window of its stream. When it may
@@ -79,8 +84,8 @@ void SetConnectionOptions(grpc::ServerBuilder& builder, const RpcServerOptions& 
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                              kMinPingIntervalMs);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kLongestIdleMs);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kLongestHandshakeMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMs);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kMaxHandshakeMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // it would widen the windows
@@ -303,7 +308,57 @@ class Server final : public RpcServer {
   std::unique_ptr<TcpListener> tcp_listener_;
 };
 
+uint64_t CountOpenFiles() {
+  DIR* const directory = opendir("/proc/self/fd");
+  if (directory == nullptr) return 0;
+  uint64_t count = 0;
+  while (const dirent* entry = readdir(directory)) {
+    if (entry->d_name[0] != '.') ++count;
+  }
+  closedir(directory);
+  return count - 1;  // without the directory's own
+}
+
+// When the machine was started.
+absl::Time BootTime() {
+  std::ifstream file("/proc/stat");
+  for (std::string line; std::getline(file, line);) {
+    int64_t seconds = 0;
+    std::string name;
+    if (absl::StartsWith(line, "btime ") && std::istringstream(line) >> name >> seconds) {
+      return absl::FromUnixSeconds(seconds);
+    }
+  }
+  return absl::InfinitePast();
+}
+
 }  // namespace
+
+ProcessNumbers ReadProcess() {
+  ProcessNumbers numbers;
+  numbers.open_files = CountOpenFiles();
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) numbers.max_open_files = limit.rlim_cur;
+
+  // proc(5): fields from the third on follow the name, which is in parentheses and may hold any.
+  std::ifstream file("/proc/self/stat");
+  std::string line;
+  std::getline(file, line);
+  const size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return numbers;
+  std::istringstream fields(line.substr(name_end + 1));
+  std::string skipped;
+  uint64_t user = 0, system = 0, start = 0, resident_pages = 0;
+  for (int field = 3; field < 14; ++field) fields >> skipped;
+  fields >> user >> system;
+  for (int field = 16; field < 20; ++field) fields >> skipped;
+  fields >> numbers.threads >> skipped >> start >> numbers.virtual_bytes >> resident_pages;
+  const double ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  numbers.resident_bytes = resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  numbers.cpu_time = absl::Seconds(static_cast<double>(user + system) / ticks);
+  numbers.start_time = BootTime() + absl::Seconds(static_cast<double>(start) / ticks);
+  return numbers;
+}
 
 WorkerPools::WorkerPools(const RpcServerOptions& options)
     : calls(options.worker_threads),

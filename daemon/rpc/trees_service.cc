@@ -1,10 +1,10 @@
 // The Trees service: coppice/v1/trees.proto over the manager. Status codes are stated there.
 
 #include "coppice/v1/trees.pb.h"
-#include "daemon/rpc/calls/service.h"
 #include "daemon/rpc/calls/streams.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/conversion/trees_conversion.h"
+#include "daemon/rpc/service.h"
 
 namespace coppice {
 namespace {
@@ -213,8 +213,8 @@ class TreesService final : public Service {
     };
     // Planning takes from a fraction of a millisecond to many: not on a thread of gRPC, where the
     // next caller could not be heard, and callers take turns.
-    call->RunOn(workers_, [this, advise, args = *std::move(args), answer]() mutable {
-      if (advise) {
+    call->RunOn(workers_, [this, is_advice = advise, args = *std::move(args), answer]() mutable {
+      if (is_advice) {
         answer(manager_->AdviseTree(args));
       } else {
         manager_->CreateTree(std::move(args), answer);

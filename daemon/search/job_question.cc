@@ -1,9 +1,13 @@
 #include "daemon/search/job_question.h"
 
-#include <initializer_list>
+#include <chrono>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "client/library/retry_pause.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/tools/command.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "proto/text/command_line.h"
 #include "proto/text/option_words.h"
 #include "proto/text/plain_text.h"
 #include "proto/text/text_file.h"
@@ -13,6 +17,10 @@ namespace {
 
 // A call may bring 128 MiB of distances.
 constexpr absl::Duration kCallDeadline = absl::Minutes(1);
+// Daemons and agents that are started anew are back in that time, and have swept the fabric.
+// Whoever is not there at the beginning may only have slipped.
+constexpr absl::Duration kRestart = absl::Minutes(1), kSlip = absl::Seconds(2);
+constexpr std::chrono::milliseconds kFirstPause(100), kMaxPause(2'000);
 // What PutOrder takes.
 constexpr size_t kMaxNote = 1024;
 
@@ -69,54 +77,69 @@ absl::StatusOr<std::unique_ptr<Connection>> ConnectionFor(const SearchOptions& o
 constexpr char kPreset[] = "memetic";
 
 // What a daemon is asked for does not come from files.
-void CheckJobUsage(const SearchOptions& options) {
-  const MapOptions& map = options.map;
-  const std::initializer_list<std::pair<const char*, bool>> others = {
-      {"--qap", !map.qap.empty()},
-      {"--fabric", !map.fabric.empty()},
-      {"--hosts", !map.hosts.empty()},
-      {"--hierarchy", !map.hierarchy.empty()},
-      {"--distances", !map.distances.empty()},
-      {"--ranks-per-host", map.ranks_per_place.has_value()},
-      {"--routes", !map.routes.empty()},
-      {"--traffic", !map.traffic.empty()},
-      {"--load", !map.load.empty()},
-      {"--links", map.links.has_value()},
-      {"--bytes-per-message", map.bytes_per_message.has_value()}};
-  for (const auto& [name, is_given] : others) {
-    if (is_given) throw CLI::ExcludesError("--job", name);
-  }
-  if (map.pattern.empty() == options.application.empty()) {
+void CheckJobUsage(const CLI::App& app, const SearchOptions& options) {
+  CheckNoneOf(app, "--job",
+              {"--qap", "--fabric", "--hosts", "--hierarchy", "--distances", "--ranks-per-host",
+               "--routes", "--traffic", "--load", "--links", "--bytes-per-message"});
+  if (options.map.pattern.empty() == options.application.empty()) {
     throw CLI::RequiredError("beside --job, one of --pattern and --application");
-  }
-  if (!map.emit.empty() && map.out.empty() && map.json) {
-    throw CLI::ExcludesError("--emit without --out", "--json");
   }
 }
 
 }  // namespace
+
+template <class Request, class Response>
+absl::StatusOr<Response> JobQuestion::Call(grpc::Status (MappingStub::*method)(grpc::ClientContext*,
+                                                                               const Request&,
+                                                                               Response*),
+                                           const Request& request) {
+  const absl::Time now = absl::Now();
+  const absl::Time last = now + (problem_.fabric_version() == 0 ? kSlip : kRestart);
+  RetryPause pause(kFirstPause, kMaxPause, static_cast<uint64_t>(absl::ToUnixNanos(now)));
+  for (;;) {
+    absl::StatusOr<Response> answer = connection_->Call(method, request);
+    const bool is_lost = absl::IsUnavailable(answer.status()) || absl::IsCancelled(answer.status());
+    if (!is_lost || absl::Now() >= last) return answer;
+    absl::SleepFor(absl::FromChrono(pause.Next()));
+  }
+}
 
 absl::StatusOr<std::unique_ptr<JobQuestion>> JobQuestion::Ask(const SearchOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<Connection> connection, ConnectionFor(options));
   std::unique_ptr<JobQuestion> question(new JobQuestion(std::move(connection)));
   v1::GetMappingProblemRequest request;
   RETURN_IF_ERROR(FillTask(options, *request.mutable_task()));
-  ASSIGN_OR_RETURN(question->problem_,
-                   question->connection_->Call(&MappingStub::GetMappingProblem, request));
+  ASSIGN_OR_RETURN(question->problem_, question->Call(&MappingStub::GetMappingProblem, request));
   question->task_ = std::move(*request.mutable_task());
   question->task_.set_fabric_version(question->problem_.fabric_version());
   return question;
+}
+
+bool JobQuestion::IsAsBefore() {
+  v1::GetMappingProblemRequest request;
+  *request.mutable_task() = task_;
+  request.mutable_task()->clear_fabric_version();
+  absl::StatusOr<v1::MappingProblem> now = Call(&MappingStub::GetMappingProblem, request);
+  if (!now.ok()) return false;
+  task_.set_fabric_version(now->fabric_version());
+  now->set_fabric_version(problem_.fabric_version());
+  return google::protobuf::util::MessageDifferencer::Equals(*now, problem_);
 }
 
 absl::Status JobQuestion::Measure(MappingAnswer& answer) {
   v1::EvaluateMappingRequest request;
   *request.mutable_task() = task_;
   request.mutable_permutation()->Add(answer.slots.begin(), answer.slots.end());
-  ASSIGN_OR_RETURN(const v1::MappingEvaluation evaluation,
-                   connection_->Call(&MappingStub::EvaluateMapping, request));
-  answer.before = FromProto(evaluation.before());
-  answer.after = FromProto(evaluation.after());
-  answer.score = evaluation.score();
+  auto evaluation = Call(&MappingStub::EvaluateMapping, request);
+  // The version moves with every change and every start of the daemon.
+  if (absl::IsAborted(evaluation.status()) && IsAsBefore()) {
+    request.mutable_task()->set_fabric_version(task_.fabric_version());
+    evaluation = Call(&MappingStub::EvaluateMapping, request);
+  }
+  RETURN_IF_ERROR(evaluation.status());
+  answer.before = FromProto(evaluation->before());
+  answer.after = FromProto(evaluation->after());
+  answer.score = evaluation->score();
   return absl::OkStatus();
 }
 
@@ -125,7 +148,7 @@ absl::Status JobQuestion::Put(const MappingAnswer& answer) {
   request.set_job_id(task_.job_id());
   request.mutable_permutation()->Add(answer.slots.begin(), answer.slots.end());
   request.set_note(std::string(CutText(ShownText(answer.reason), kMaxNote)));
-  return connection_->Call(&MappingStub::PutOrder, request).status();
+  return Call(&MappingStub::PutOrder, request).status();
 }
 
 void AddSearchOptions(CLI::App& app, SearchOptions& options) {
@@ -134,39 +157,37 @@ void AddSearchOptions(CLI::App& app, SearchOptions& options) {
   app.get_option("--algorithm")
       ->description("parallel-annealing, parallel-genetic, combined or memetic; default memetic");
   app.get_option("--threads")
-      ->description("of each rank; default the node's processors, shared by its ranks");
+      ->description("Of each rank; default the node's processors, shared by its ranks");
   app.get_option("--objective")->description("qap, which is all that is searched for here");
-  app.get_option("--distance")
-      ->description(
-          "between places: hops, routes, a file with a measured matrix, or, with --job, measured; "
-          "default hops");
   app.add_option("--grace", options.grace,
-                 "how long after the budget a rank waits for others that are silent; default 30s")
+                 "How long after the budget a rank waits for others that are silent; default 30s")
       ->check(Understood(ParseBudget, "a time such as 30s"));
   AddText(app, "--job", options.job,
-          "search for this job of a running coppiced, and leave the order there");
+          "Search for this job of a running coppiced, and leave the order there");
   AddText(app, "--application", options.application,
-          "with --job: the pattern that the daemon keeps under this name");
+          "With --job: the pattern that the daemon keeps under this name");
   AddText(app, "--server", options.server,
-          "with --job: unix:PATH or HOST:PORT; default $COPPICE_SERVER, then the daemon's socket");
+          "With --job: unix:PATH or HOST:PORT; default $COPPICE_SERVER, then the daemon's socket");
   AddText(app, "--agent", options.agent,
-          "with --job: socket of the node's agent, which asks the daemon in your name; instead of "
+          "With --job: socket of the node's agent, which asks the daemon in your name; instead of "
           "--server");
   app.get_option("--agent")->excludes(app.get_option("--server"));
   AddText(app, "--tls-ca", options.tls.ca,
-          "with HOST:PORT: file of the authority of the daemon's certificate; $COPPICE_TLS_CA");
-  AddText(app, "--tls-cert", options.tls.cert, "file of a certificate of yours; $COPPICE_TLS_CERT");
-  AddText(app, "--tls-key", options.tls.key, "file of its key; $COPPICE_TLS_KEY");
+          "With HOST:PORT: file of the authority of the daemon's certificate; $COPPICE_TLS_CA");
+  AddText(app, "--tls-cert", options.tls.cert, "File of a certificate of yours; $COPPICE_TLS_CERT");
+  AddText(app, "--tls-key", options.tls.key, "File of its key; $COPPICE_TLS_KEY");
 }
 
-void CheckUsage(const SearchOptions& options) {
+void CheckUsage(const CLI::App& app, const SearchOptions& options) {
+  CheckMapWords(app, options.map);
+  if (options.map.list) return;
   if (!options.map.objective.empty() && options.map.objective != "qap") {
     throw CLI::ValidationError("--objective", "only qap is searched for over MPI");
   }
-  if (!options.job.empty()) return CheckJobUsage(options);
+  if (!options.job.empty()) return CheckJobUsage(app, options);
   if (!options.agent.empty()) throw CLI::RequiredError("--job beside --agent");
   if (!options.application.empty()) throw CLI::RequiredError("--job beside --application");
-  CheckUsage(options.map);
+  CheckUsage(app, options.map);
 }
 
 absl::Status ToProto(const MappingProblem& problem, v1::MappingProblem& message) {

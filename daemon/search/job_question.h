@@ -35,7 +35,7 @@ void AddSearchOptions(CLI::App& app, SearchOptions& options);
 
 // To be called after parsing. Throws CLI::RequiredError or CLI::ExcludesError where options are
 // missing or contradict each other.
-void CheckUsage(const SearchOptions& options);
+void CheckUsage(const CLI::App& app, const SearchOptions& options);
 
 // One for each run.
 class JobQuestion final {
@@ -47,7 +47,7 @@ class JobQuestion final {
   const v1::MappingProblem& problem() const { return problem_; }
 
   // Has the daemon measure the answer's order, on the fabric that the question was asked on, and
-  // puts its measures into `answer`. ABORTED: the fabric has moved since.
+  // puts its measures into `answer`. ABORTED: the problem is another one since.
   absl::Status Measure(MappingAnswer& answer);
   // Leaves the order with the daemon, for the launcher.
   absl::Status Put(const MappingAnswer& answer);
@@ -55,6 +55,16 @@ class JobQuestion final {
  private:
   explicit JobQuestion(std::unique_ptr<Connection> connection)
       : connection_(std::move(connection)) {}
+
+  // Again, after a pause, while that is UNAVAILABLE, or CANCELLED, as by a daemon that ends: all
+  // calls may be made twice.
+  template <class Request, class Response>
+  absl::StatusOr<Response> Call(grpc::Status (MappingStub::*method)(grpc::ClientContext*,
+                                                                    const Request&, Response*),
+                                const Request& request);
+  // Whether the problem is still the one that was searched, on another version of the fabric, which
+  // the task has then.
+  bool IsAsBefore();
 
   const std::unique_ptr<Connection> connection_;
   v1::MappingTask task_;

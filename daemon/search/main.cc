@@ -18,9 +18,9 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/search/job_question.h"
 #include "daemon/search/mpi_team.h"
-#include "daemon/tools/command.h"
 #include "daemon/tools/map_search.h"
 #include "google/protobuf/util/time_util.h"
+#include "proto/text/command_line.h"
 #include "proto/text/environment.h"
 #include "proto/text/exit_status.h"
 #include "proto/text/option_words.h"
@@ -166,8 +166,9 @@ absl::Status Report(const SearchOptions& options, const LeadersQuestion& questio
 constexpr char kFooter[] =
     "Start it on the nodes of the job, one rank a node:\n"
     "  mpirun --hostfile nodes --map-by node coppice-search --job 7 --application cfd\n"
-    "Workers are counted for each rank: more ranks search more in the same time. Equal seeds and\n"
-    "equally many workers in all give equal results, unless the budget ends the search.";
+    "Workers are counted for each rank: more ranks search more in the same time.\n"
+    "Equal seeds and equally many workers in all give equal results, unless the budget\n"
+    "ends the search.";
 
 // A rank that fails alone gives rank 0 so long to say what is wrong with all of them.
 constexpr absl::Duration kRankZeroFirst = absl::Seconds(2);
@@ -211,6 +212,7 @@ int Lead(int argc, char** argv, MpiTeam& team) {
       "Searches for an order of ranks that puts heavy communication on short ways, on all ranks of "
       "an MPI job",
       "coppice-search");
+  FitHelp(app);
   app.footer(absl::StrCat(kFooter, "\n", ExitStatusHelp()));
   app.set_version_flag("--version", "coppice-search " COPPICE_VERSION);
   app.failure_message(
@@ -220,13 +222,13 @@ int Lead(int argc, char** argv, MpiTeam& team) {
   AddSearchOptions(app, options);
   try {
     app.parse(argc, argv);
-    if (!options.map.list) CheckUsage(options);
+    CheckUsage(app, options);
   } catch (const CLI::ParseError& error) {
-    return Dismiss(team, app.exit(error) == 0 ? kDone : kWrongUsage);
+    return Dismiss(team, EndLine(app, error));
   }
   if (options.map.list) {
-    const absl::Status printed =
-        PrintText(options.map.json ? AlgorithmsToJson() : AlgorithmsToText());
+    const absl::Status printed = ListAlgorithms(options.map);
+    if (!printed.ok()) Say(0, printed);
     return Dismiss(team, ExitStatusOf(printed));
   }
   const absl::StatusOr<LeadersQuestion> question = MakeQuestion(options);

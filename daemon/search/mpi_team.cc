@@ -17,7 +17,7 @@ namespace {
 // Looks without a rest before a rank begins to sleep: what a message within a node takes.
 constexpr int kLooksAtOnce = 200;
 constexpr absl::Duration kFirstSleep = absl::Microseconds(20);
-constexpr absl::Duration kLongestSleep = absl::Milliseconds(1);
+constexpr absl::Duration kMaxSleep = absl::Milliseconds(1);
 constexpr int kRingTag = 1;
 
 // A solution as bytes: cost, slots.
@@ -89,7 +89,7 @@ absl::Status MpiTeam::Wait(const Requests& requests) const {
           process_, count_));
     }
     absl::SleepFor(sleep);
-    sleep = std::min(2 * sleep, kLongestSleep);
+    sleep = std::min(2 * sleep, kMaxSleep);
   }
 }
 

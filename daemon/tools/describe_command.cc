@@ -14,6 +14,7 @@
 #include "daemon/fabric/models/model.h"
 #include "daemon/fabric/topology_lines.h"
 #include "daemon/tools/command.h"
+#include "proto/text/command_line.h"
 #include "proto/text/text_file.h"
 
 namespace coppice {
@@ -144,11 +145,11 @@ void RegisterDescribeCommand(CLI::App& fabric, PlanCommand& chosen) {
   const auto options = std::make_shared<FabricOptions>();
   AddText(*command, "--fabric", options->spec, "file:PATH or model:NAME(ARGUMENT=VALUE,...)")
       ->required();
-  AddText(*command, "--out", options->out, "write the fabric as ibnetdiscover prints it");
-  AddText(*command, "--ibsim", options->ibsim, "write the fabric as a net file for ibsim");
+  AddText(*command, "--out", options->out, "Write the fabric as ibnetdiscover prints it");
+  AddText(*command, "--ibsim", options->ibsim, "Write the fabric as a net file for ibsim");
   AddText(*command, "--slurm-topology", options->slurm,
-          "write the fabric as Slurm's topology.conf, for topology/tree");
-  command->add_flag("--json", options->json, "print JSON");
+          "Write the fabric as Slurm's topology.conf, for topology/tree");
+  command->add_flag("--json", options->json, "Print JSON");
   command->footer(ModelHelp());
   fabric.footer(ModelHelp());
   command->callback([options, &chosen] {

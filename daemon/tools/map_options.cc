@@ -13,8 +13,10 @@
 #include "daemon/mapping/input/pattern_file.h"
 #include "daemon/mapping/input/square_matrix.h"
 #include "daemon/mapping/output/mapping_answer.h"
-#include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
+#include "proto/text/byte_size.h"
+#include "proto/text/command_line.h"
+#include "proto/text/names.h"
 #include "proto/text/option_words.h"
 #include "proto/text/text_file.h"
 
@@ -23,126 +25,58 @@ namespace {
 
 constexpr uint32_t kMaxThreads = 1024;
 
-std::optional<uint64_t> ParseSeed(absl::string_view text) {
-  uint64_t seed = 0;
-  if (!ParseCount(text, seed)) return std::nullopt;
-  return seed;
+void AddPlaceOptions(CLI::App& command, MapOptions& options) {
+  AddText(command, "--fabric", options.fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)");
+  AddText(command, "--routes", options.routes,
+          "shortest, dimension-order, or a file as dump_lfts or ibroute prints it, or a directory "
+          "of such");
+  AddText(command, "--load", options.load, "Utilisation of links, which lowers their capacity");
+  command
+      .add_option("--hierarchy", options.hierarchy,
+                  "Places without a fabric: members of each level from the innermost, as 4:8:6")
+      ->check(Understood(ParseExtents, "a list of whole numbers such as 4:8:6"));
+  command
+      .add_option("--distances", options.distances,
+                  "Of the levels of --hierarchy from the innermost, as 1:10:100")
+      ->check(Understood(ParseLevelDistances, "a list of numbers such as 1:10:100"));
+  AddText(command, "--qap", options.qap, "A QAPLIB file instead of pattern, places and distances");
 }
 
-void AddPatternOptions(CLI::App& command, MapOptions& options) {
-  AddText(command, "--pattern", options.pattern,
-          "who sends how much to whom: a Matrix Market file, a METIS graph, a dense text matrix or "
-          "a trace");
-  AddText(command, "--messages", options.messages,
-          "the same with counts of messages for weights, or a trace, of which its messages count");
+void AddSearchOptions(CLI::App& command, MapOptions& options) {
   command
       .add_option("--bytes-per-message", options.bytes_per_message,
-                  "what a message weighs beside its bytes: latency times bandwidth; default 0")
+                  "What a message weighs beside its bytes, such as 8K: latency times bandwidth; "
+                  "default 0")
+      ->transform(PlainBytes)
       ->check([](const std::string& text) {
         double bytes = 0;
         const bool is_weight = ParseWeight(text, bytes).ok();
         return is_weight ? std::string()
                          : absl::StrCat("\"", text, "\" is not a number of bytes from 0 up");
       });
-  AddText(command, "--qap", options.qap, "a QAPLIB file instead of pattern, places and distances");
-}
-
-void AddPlaceOptions(CLI::App& command, MapOptions& options) {
-  AddText(command, "--fabric", options.fabric, "file:PATH or model:NAME(ARGUMENT=VALUE,...)");
-  AddText(command, "--hosts", options.hosts,
-          "the present allocation in rank order, a file or a list as n[001-128]; default all hosts "
-          "of the fabric");
-  AddCount(command, "--ranks-per-host,--ranks-per-place", options.ranks_per_place,
-           "ranks on each line of --hosts, or on each place of --hierarchy or --distance; default "
-           "1");
-  AddText(command, "--distance", options.distance,
-          "between places: hops, routes, or a file with a measured matrix; default hops");
-  command
-      .add_option("--hierarchy", options.hierarchy,
-                  "places without a fabric: members of each level from the innermost, as 4:8:6")
-      ->check(Understood(ParseExtents, "a list of whole numbers such as 4:8:6"));
-  command
-      .add_option("--distances", options.distances,
-                  "of the levels of --hierarchy from the innermost, as 1:10:100")
-      ->check(Understood(ParseLevelDistances, "a list of numbers such as 1:10:100"));
-  AddText(command, "--routes", options.routes,
-          "shortest, dimension-order, or a file as dump_lfts or ibroute prints it, or a directory "
-          "of such");
-  command
-      .add_option("--traffic", options.traffic,
-                  "over the routes, even shares of all shortest paths, or approximate; default "
-                  "routes where --routes names them, else even")
-      ->check(CLI::IsMember({"routes", "even", "approximate"}));
-  AddText(command, "--load", options.load, "utilisation of links, which lowers their capacity");
-}
-
-void AddSearchOptions(CLI::App& command, MapOptions& options) {
-  AddText(command, "--algorithm", options.algorithm, "a name of --list; default auto");
   AddText(command, "--start", options.start,
-          "the algorithm whose result --algorithm starts from; default the present order");
-  command
-      .add_option("--objective", options.objective,
-                  "congestion, dilation, qap, or weights as congestion=1,dilation=0.5; default "
-                  "congestion, without a fabric qap")
-      ->check(Understood(ParseObjective,
-                         "congestion, dilation, qap or weights such as congestion=1,dilation=0.5"));
-  command.add_option("--budget", options.budget, "time for the search; default 1s")
-      ->check(Understood(ParseBudget,
-                         "a duration above 0, and at most a year, such as 500ms, 1s or 2m"));
-  command.add_option("--seed", options.seed, "of all that is random; default 1")
-      ->check(Understood(ParseSeed, absl::StrCat("a whole number from 0 to ", UINT64_MAX)));
-  AddCount(command, "--threads", options.threads, "for the search; default all processors")
-      ->check(CLI::Range(uint32_t{1}, kMaxThreads));
-  command
-      .add_option("--option", options.parameters,
-                  "NAME=VALUE, a parameter of the algorithm; may be given again")
-      ->allow_extra_args(false)
-      ->check(Understood(ParseParameter, "NAME=VALUE with a number"));
-}
-
-void AddOutputOptions(CLI::App& command, MapOptions& options) {
-  command.add_flag("--json", options.json, "print JSON");
+          "The algorithm whose result --algorithm starts from; default the present order");
+  AddCount(command, "--threads", options.threads, "For the search; default all processors", 1,
+           kMaxThreads);
   AddCount(command, "--links", options.links,
-           "list so many links by what they carry over their capacity; 0: all that carry anything");
-  command.add_flag("--list", options.list, "list the algorithms, their sources and parameters");
-  CLI::Option* const emit =
-      command.add_option("--emit", options.emit, "the order as a file for a launcher");
-  emit->check(CLI::IsMember(LaunchFormatNames()));
-  AddText(command, "--out", options.out, "write what --emit says there")->needs(emit);
+           "List so many links by what they carry over their capacity; 0: all that carry anything");
 }
 
-struct Named {
-  const char* name;
-  bool is_given;
-};
-
-void Exclude(const char* name, std::initializer_list<Named> others) {
-  for (const Named& other : others) {
-    if (other.is_given) throw CLI::ExcludesError(name, other.name);
+void CheckNoFabric(const CLI::App& command, const MapOptions& o) {
+  CheckNoneOf(command, "no --fabric", {"--routes", "--traffic", "--load", "--links"});
+  if (o.distance == "hops" || o.distance == "routes") {
+    throw CLI::ExcludesError("no --fabric", "--distance " + o.distance);
   }
-}
-
-void CheckNoFabric(const MapOptions& o) {
-  const char* const without = "no --fabric";
-  Exclude(without, {{"--routes", !o.routes.empty()},
-                    {"--traffic", !o.traffic.empty()},
-                    {"--load", !o.load.empty()},
-                    {"--links", o.links.has_value()},
-                    {"--distance hops", o.distance == "hops"},
-                    {"--distance routes", o.distance == "routes"}});
-  const Named distance = {"--distance", !o.distance.empty()}, hosts = {"--hosts", !o.hosts.empty()},
-              distances = {"--distances", !o.distances.empty()},
-              per_place = {"--ranks-per-place", o.ranks_per_place.has_value()};
   if (!o.qap.empty()) {
-    Exclude("--qap",
-            {distance, hosts, distances, per_place, {"--hierarchy", !o.hierarchy.empty()}});
+    CheckNoneOf(command, "--qap",
+                {"--distance", "--hosts", "--distances", "--ranks-per-place", "--hierarchy"});
   } else if (!o.hierarchy.empty()) {
-    Exclude("--hierarchy", {distance, hosts});
+    CheckNoneOf(command, "--hierarchy", {"--distance", "--hosts"});
     if (o.distances.empty()) throw CLI::RequiredError("--distances beside --hierarchy");
   } else if (o.distance.empty()) {
     throw CLI::RequiredError("--fabric, --hierarchy or --distance FILE");
   } else {
-    Exclude("--distance", {distances});
+    CheckNoneOf(command, "--distance", {"--distances"});
   }
 }
 
@@ -220,7 +154,7 @@ absl::Status LoadFabricPlaces(const MapOptions& options, MapQuestion& question) 
   ASSIGN_OR_RETURN(const std::vector<EndpointIndex> hosts, LoadHosts(options, fabric));
   MappingProblem& problem = question.problem;
   ASSIGN_OR_RETURN(problem.places,
-                   Places::OfEndpoints(fabric, hosts, options.ranks_per_place.value_or(1)));
+                   Places::OfEndpoints(fabric, hosts, options.ranks_per_host.value_or(1)));
   problem.snapshot = snapshot;
   problem.use_load = !options.load.empty();
   for (uint32_t p = 0; p < problem.places->count(); ++p) {
@@ -260,7 +194,7 @@ absl::StatusOr<PlacesPtr> NamedPlaces(const std::vector<std::string>& lines, uin
 
 absl::Status LoadOtherPlaces(const MapOptions& options, MapQuestion& question) {
   MappingProblem& problem = question.problem;
-  const uint32_t ranks_each = options.ranks_per_place.value_or(1);
+  const uint32_t ranks_each = options.ranks_per_host.value_or(1);
   if (!options.hierarchy.empty()) {
     ASSIGN_OR_RETURN(problem.distances,
                      PlaceDistances::Uniform(*ParseExtents(options.hierarchy),
@@ -279,35 +213,30 @@ absl::Status LoadOtherPlaces(const MapOptions& options, MapQuestion& question) {
 }
 
 TrafficModel ModelOf(const MapOptions& options) {
-  if (options.traffic == "approximate") return TrafficModel::kApproximate;
-  const bool is_even = options.traffic.empty() ? options.routes.empty() : options.traffic == "even";
-  return is_even ? TrafficModel::kEvenShortestPaths : TrafficModel::kRoutes;
+  const TrafficModel preset =
+      options.routes.empty() ? TrafficModel::kEvenShortestPaths : TrafficModel::kRoutes;
+  return EnumNamed<TrafficModel>(kTrafficNames, options.traffic).value_or(preset);
 }
 
 }  // namespace
 
 void AddMapOptions(CLI::App& command, MapOptions& options) {
-  AddPatternOptions(command, options);
+  AddMapWords(command, options);
+  // What only files can say.
   AddPlaceOptions(command, options);
   AddSearchOptions(command, options);
-  AddOutputOptions(command, options);
+  command.add_flag("--json", options.json, "Print JSON");
 }
 
-void CheckUsage(const MapOptions& o) {
+void CheckUsage(const CLI::App& command, const MapOptions& o) {
+  CheckMapWords(command, o);
   if (o.list) return;
-  const Named qap = {"--qap", !o.qap.empty()};
-  if (o.pattern.empty() && !qap.is_given) throw CLI::RequiredError("--pattern or --qap");
-  if (!o.pattern.empty()) Exclude("--pattern", {qap});
-  if (!o.messages.empty()) Exclude("--messages", {qap});
-  if (o.bytes_per_message) Exclude("--bytes-per-message", {qap});
-  if (!o.fabric.empty()) {
-    Exclude("--fabric",
-            {qap, {"--hierarchy", !o.hierarchy.empty()}, {"--distances", !o.distances.empty()}});
-  } else {
-    CheckNoFabric(o);
+  if (o.pattern.empty() && o.qap.empty()) throw CLI::RequiredError("--pattern or --qap");
+  for (const char* of_pattern : {"--pattern", "--messages", "--bytes-per-message"}) {
+    if (command.count(of_pattern) > 0) CheckNoneOf(command, of_pattern, {"--qap"});
   }
-  // Both go to standard output.
-  if (!o.emit.empty() && o.out.empty()) Exclude("--emit without --out", {{"--json", o.json}});
+  if (o.fabric.empty()) return CheckNoFabric(command, o);
+  CheckNoneOf(command, "--fabric", {"--qap", "--hierarchy", "--distances"});
 }
 
 std::optional<std::vector<uint32_t>> ParseExtents(absl::string_view text) {

@@ -12,30 +12,26 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "daemon/mapping/mapping_problem.h"
+#include "proto/text/map_words.h"
 
 namespace coppice {
 
-struct MapOptions {
-  std::string pattern, messages, qap;                 // files
-  std::string fabric, hosts, distance, routes, load;  // where the ranks may sit
-  std::string hierarchy, distances;                   // the same without a fabric
-  std::string algorithm = "auto", start, objective, traffic;
-  std::string budget = "1s";
-  std::string emit, out;
-  std::vector<std::string> parameters;  // NAME=VALUE
-  std::optional<uint32_t> ranks_per_place, threads;
-  std::optional<uint64_t> seed;
+struct MapOptions : MapWords {
+  std::string fabric, routes, load;       // where the ranks may sit
+  std::string hierarchy, distances, qap;  // the same without a fabric
+  std::string start;
+  std::optional<uint32_t> threads;
   std::optional<uint32_t> links;  // to list; 0: all
   std::optional<double> bytes_per_message;
-  bool json = false, list = false;
+  bool json = false;
 };
 
 // All options with their checks. The command's callback must call CheckUsage first.
 void AddMapOptions(CLI::App& command, MapOptions& options);
 
-// Throws CLI::RequiredError or CLI::ExcludesError where options are missing or contradict each
-// other.
-void CheckUsage(const MapOptions& options);
+// Throws CLI::RequiredError or CLI::ExcludesError where options of `command` are missing or
+// contradict each other.
+void CheckUsage(const CLI::App& command, const MapOptions& options);
 
 // Each is nullopt if `text` is not of its form.
 // "4:8:6", from the innermost level.

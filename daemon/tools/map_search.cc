@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdio>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,9 +18,9 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tools/command.h"
+#include "proto/text/command_line.h"
 #include "proto/text/map_report.h"
 #include "proto/text/option_words.h"
-#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
@@ -56,29 +56,24 @@ class BestSoFar {
   void Take(const Mapping& mapping) ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     mapping_ = mapping;
-    ++offers_;
   }
-  // Measures it; "" if there is none.
-  std::string Describe(const MappingProblem& problem, const MappingMeasures& before) const
+  // Measures it; nullopt: there is none.
+  std::optional<double> ScoreOf(const MappingProblem& problem, const MappingMeasures& before) const
       ABSL_LOCKS_EXCLUDED(mutex_) {
-    Mapping mapping;
-    uint64_t offers = 0;
+    std::optional<Mapping> mapping;
     {
       const absl::MutexLock lock(&mutex_);
       mapping = mapping_;
-      offers = offers_;
     }
-    if (offers == 0) return "";
-    const auto now = Measure(problem, mapping);
-    if (!now.ok()) return "";
-    return absl::StrFormat(", order %d at %.4f of the present one", offers,
-                           Score(problem.objective, *now, before));
+    if (!mapping) return std::nullopt;
+    const auto now = Measure(problem, *mapping);
+    if (!now.ok()) return std::nullopt;
+    return Score(problem.objective, *now, before);
   }
 
  private:
   mutable absl::Mutex mutex_;
-  Mapping mapping_ ABSL_GUARDED_BY(mutex_);
-  uint64_t offers_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<Mapping> mapping_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Tells standard error of a search that goes on for over a second until `done`.
@@ -89,9 +84,9 @@ void TellProgress(const MappingProblem& problem, const MappingMeasures& before,
   absl::Duration wait = kFirstProgress;
   while (!done.WaitForNotificationWithTimeout(wait)) {
     const absl::Duration now = SystemClock().Monotonic();
-    const std::string order = best.Describe(problem, before);
-    std::fprintf(stderr, "%s: %.1f s of %s%s\n", search.program, absl::ToDoubleSeconds(now - begin),
-                 absl::FormatDuration(search.budget).c_str(), order.c_str());
+    const std::string progress = MapProgressText(absl::ToDoubleSeconds(now - begin), search.budget,
+                                                 best.ScoreOf(problem, before));
+    std::fprintf(stderr, "%s: %s\n", search.program, progress.c_str());
     wait = std::max(kProgressEvery, kProgressShare * (SystemClock().Monotonic() - now));
   }
 }
@@ -107,12 +102,6 @@ absl::StatusOr<MappingAnswer> Answer(const MappingProblem& problem, const Mappin
     start = std::move(mapped.mapping);
   }
   return AnswerMapping(problem, before, *search.algorithm, start, search.options, control);
-}
-
-using Json = nlohmann::ordered_json;
-
-std::string Printed(const Json& json) {
-  return absl::StrCat(json.dump(2, ' ', false, Json::error_handler_t::replace), "\n");
 }
 
 // "forwarding tables", "even shares of shortest paths", ...
@@ -160,22 +149,25 @@ absl::StatusOr<MapReport> ReportOf(const MapOptions& options, const MappingProbl
 
 constexpr char kMapHelp[] =
     "Files (- is standard input):\n"
-    "  --pattern   Matrix Market (row r, column s: bytes that rank r - 1 sends to rank s - 1),\n"
-    "              METIS graph (an edge's weight: bytes of both directions together), a dense\n"
-    "              matrix, one row a line, before it the number of ranks, or a trace of a run\n"
-    "  --hosts     one endpoint a line in rank order: host, host/port or port GUID; repeated "
-    "lines\n"
-    "              are more ranks there\n"
-    "  --distance  a dense matrix, a row and a column for each host in the order of --hosts\n"
+    "  --pattern   Matrix Market (row r, column s: bytes that rank r - 1 sends to rank\n"
+    "              s - 1), METIS graph (an edge's weight: bytes of both directions\n"
+    "              together), a dense matrix, one row a line, before it the number of\n"
+    "              ranks, or a trace of a run\n"
+    "  --hosts     one endpoint a line in rank order: host, host/port or port GUID;\n"
+    "              repeated lines are more ranks there; default all hosts of the fabric\n"
+    "  --distance  a dense matrix, a row and a column for each host in the order of\n"
+    "              --hosts\n"
     "  --load      NODE-GUID PORT UTILISATION a line, as for tree\n"
-    "The order is given as the new position of every rank. --emit writes it for a launcher:\n"
+    "The order is given as the new position of every rank. --emit writes it for a\n"
+    "launcher:\n"
     "  rankfile      mpirun --rankfile FILE (Open MPI)\n"
     "  hostfile      mpirun --hostfile FILE --map-by seq (Open MPI)\n"
     "  machinefile   mpiexec -f FILE (MPICH, MVAPICH, Intel MPI)\n"
-    "  slurm         SLURM_HOSTFILE=FILE srun --distribution=arbitrary";
+    "  slurm         SLURM_HOSTFILE=FILE srun --distribution=arbitrary\n"
+    "For the jobs, stored patterns and stored orders of a daemon: coppicectl map.";
 
 absl::Status RunMap(const MapOptions& options) {
-  if (options.list) return PrintText(options.json ? AlgorithmsToJson() : AlgorithmsToText());
+  if (options.list) return ListAlgorithms(options);
   ASSIGN_OR_RETURN(const MapSearch search, MakeMapSearch(options));
   ASSIGN_OR_RETURN(const MapQuestion question, LoadMapQuestion(options));
   ASSIGN_OR_RETURN(const MapResult result, RunMapSearch(question.problem, search));
@@ -196,7 +188,7 @@ absl::StatusOr<MapSearch> MakeMapSearch(const MapOptions& options) {
   for (const std::string& text : options.parameters) {
     search.options.parameters.push_back(*ParseParameter(text));
   }
-  search.budget = *ParseBudget(options.budget);
+  search.budget = BudgetOf(options);
   return search;
 }
 
@@ -231,53 +223,26 @@ absl::Status PrintMap(const MapOptions& options, const MapQuestion& question,
     ASSIGN_OR_RETURN(
         const std::string text,
         LaunchText(*ParseLaunchFormat(options.emit), question.HostOfSlot(), result.answer.slots));
-    if (options.out.empty()) return PrintText(text);
-    RETURN_IF_ERROR(WriteTextFile(options.out, text));
+    ASSIGN_OR_RETURN(const bool is_all, WriteOrder(options, text));
+    if (is_all) return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const MapReport report, ReportOf(options, question.problem, result));
   return PrintText(options.json ? MapJson(report) : MapText(report, IsForPeople()));
 }
 
-std::string AlgorithmsToJson() {
-  Json json = Json::array();
+absl::Status ListAlgorithms(const MapOptions& options) {
+  std::vector<AlgorithmLine> lines;
   for (const MappingAlgorithm* algorithm : MappingAlgorithms()) {
-    Json parameters = Json::array();
+    AlgorithmLine& line = lines.emplace_back();
+    line.name = std::string(algorithm->name);
+    line.source = std::string(algorithm->source);
+    line.refines = algorithm->refines;
     for (const AlgorithmParameter& p : algorithm->parameters) {
-      parameters.push_back({{"name", std::string(p.name)},
-                            {"preset", p.preset},
-                            {"least", p.least},
-                            {"greatest", p.greatest},
-                            {"meaning", std::string(p.meaning)}});
-    }
-    json.push_back({{"name", std::string(algorithm->name)},
-                    {"source", std::string(algorithm->source)},
-                    {"refines", algorithm->refines},
-                    {"parameters", std::move(parameters)}});
-  }
-  return Printed(json);
-}
-
-std::string AlgorithmsToText() {
-  size_t width = 0;
-  for (const MappingAlgorithm* algorithm : MappingAlgorithms()) {
-    width = std::max(width, algorithm->name.size());
-  }
-  const auto shown = [](std::string text, size_t indent) {
-    return IsForPeople() ? Wrapped(text, indent) : text;
-  };
-  std::string text;
-  for (const MappingAlgorithm* algorithm : MappingAlgorithms()) {
-    const std::string source =
-        absl::StrCat(algorithm->source, algorithm->refines ? " (improves a start)" : "");
-    absl::StrAppendFormat(&text, "%-*s  %s\n", static_cast<int>(width), algorithm->name,
-                          shown(source, width + 2));
-    for (const AlgorithmParameter& p : algorithm->parameters) {
-      const std::string option = absl::StrFormat("--option %s=%.10g  %s (%.10g to %.10g)", p.name,
-                                                 p.preset, p.meaning, p.least, p.greatest);
-      absl::StrAppend(&text, std::string(width + 2, ' '), shown(option, width + 2), "\n");
+      line.options.push_back(
+          {std::string(p.name), p.preset, p.least, p.greatest, std::string(p.meaning)});
     }
   }
-  return text;
+  return PrintText(options.json ? AlgorithmsJson(lines) : AlgorithmsText(lines, IsForPeople()));
 }
 
 // --- coppice-plan map ---
@@ -288,8 +253,8 @@ void RegisterMapCommand(CLI::App& app, PlanCommand& chosen) {
   const auto options = std::make_shared<MapOptions>();
   AddMapOptions(*command, *options);
   command->footer(kMapHelp);
-  command->callback([options, &chosen] {
-    CheckUsage(*options);
+  command->callback([options, command, &chosen] {
+    CheckUsage(*command, *options);
     chosen.json = options->json;
     chosen.run = [options] { return RunMap(*options); };
   });

@@ -46,9 +46,8 @@ absl::StatusOr<MapResult> RunMapSearch(const MappingProblem& problem, const MapS
 absl::Status PrintMap(const MapOptions& options, const MapQuestion& question,
                       const MapResult& result);
 
-// Names, sources and parameters of all algorithms.
-std::string AlgorithmsToJson();
-std::string AlgorithmsToText();
+// Prints names, sources and parameters of all algorithms. Errors as PrintText.
+absl::Status ListAlgorithms(const MapOptions& options);
 
 }  // namespace coppice
 

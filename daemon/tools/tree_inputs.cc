@@ -17,7 +17,7 @@
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/fabric/forwarding_tables.h"
-#include "daemon/tools/command.h"
+#include "proto/text/command_line.h"
 #include "proto/text/node_list.h"
 #include "proto/text/option_words.h"
 #include "proto/text/text_file.h"
@@ -219,28 +219,27 @@ absl::StatusOr<std::vector<float>> ReadLinkLoad(const Fabric& fabric, absl::stri
 
 const char kTreeFilesHelp[] =
     "Files (- is standard input; blank lines and lines that begin with # are skipped):\n"
-    "  --members        one endpoint a line in rank order: host, host/port or port GUID;\n"
-    "                   or no file but a list, n[001-128,130];\n"
+    "  --members        one endpoint a line in rank order: host, host/port or port\n"
+    "                   GUID; or no file but a list, n[001-128,130];\n"
     "                   repeated lines are several ranks on one port\n"
     "  --full-switches  one switch a line: GUID or description\n"
-    "  --load           NODE-GUID PORT UTILISATION a line: how busy, 0 to 1, the direction is "
-    "that\n"
-    "                   leaves that port of that switch or adapter\n"
+    "  --load           NODE-GUID PORT UTILISATION a line: how busy, 0 to 1, the\n"
+    "                   direction is that leaves that port of that switch or adapter\n"
     "In --members and --load a blank and # begin a comment.";
 
 void AddFabricOptions(CLI::App& command, TreeOptions& options) {
   AddCount(command, "--switch-degree", options.switch_degree,
-           absl::StrCat("most children of a switch in one tree; default ", kDefaultSwitchDegree));
+           absl::StrCat("Most children of a switch in one tree; default ", kDefaultSwitchDegree));
   AddCount(command, "--entries", options.entries,
-           absl::StrCat("tree entries of every switch; default ", kDefaultEntries));
-  AddText(command, "--full-switches", options.full_switches, "switches with no free entry");
+           absl::StrCat("Tree entries of every switch; default ", kDefaultEntries));
+  AddText(command, "--full-switches", options.full_switches, "Switches with no free entry");
   AddText(command, "--profile", options.profile,
-          absl::StrCat("costs: a TOML file or one of ", absl::StrJoin(BuiltInProfileNames(), ", "),
+          absl::StrCat("Costs: a TOML file or one of ", absl::StrJoin(BuiltInProfileNames(), ", "),
                        "; default ", options.profile));
   AddText(command, "--routes", options.routes,
           "shortest, dimension-order, or a file as dump_lfts or ibroute prints it, or a directory "
           "of such");
-  AddText(command, "--load", options.load, "utilisation of links");
+  AddText(command, "--load", options.load, "Utilisation of links");
 }
 
 absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options) {

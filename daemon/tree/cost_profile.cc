@@ -211,9 +211,10 @@ class ProfileReader {
       return Error(value.source(), View(table_key), "must be a table of a node's constants");
     }
     for (const auto& [key, number] : *table) {
-      const std::string path = absl::StrCat(View(table_key), ".", View(key));
+      const absl::string_view name = View(key);
+      const std::string path = absl::StrCat(View(table_key), ".", name);
       const auto known =
-          absl::c_find_if(kNodeFields, [&](const NodeField& f) { return f.name == View(key); });
+          absl::c_find_if(kNodeFields, [name](const NodeField& f) { return f.name == name; });
       if (known == kNodeFields.end()) return Unknown(key, path);
       RETURN_IF_ERROR(Set(path, 0, number, cost.*known->member));
     }

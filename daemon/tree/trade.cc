@@ -289,8 +289,9 @@ absl::StatusOr<Trade> FindTrade(const PlanInput& input, const TreePlan& planned,
 namespace {
 
 std::string Describe(const TradeTree& tree) {
-  return absl::StrFormat("%s, busiest link %.4g us (%d messages)",
-                         Figure(tree.tree, tree.predicted), tree.busiest.us, tree.busiest.packets);
+  return absl::StrFormat("%s, busiest link %.4g us (%d message%s)",
+                         Figure(tree.tree, tree.predicted), tree.busiest.us, tree.busiest.packets,
+                         tree.busiest.packets == 1 ? "" : "s");
 }
 
 // ", 0.52 us more than the fastest tree, ...": what it could have had, figure by figure.

@@ -1,33 +1,21 @@
 #include "daemon/tree/tree_spec.h"
 
-#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "proto/text/limits.h"
+#include "proto/text/names.h"
 
 namespace coppice {
-namespace {
-
-constexpr std::array<absl::string_view, 4> kOperationNames = {"barrier", "bcast", "reduce",
-                                                              "allreduce"};
-constexpr std::array<absl::string_view, 5> kBuilderNames = {"kary", "knomial", "hierarchical",
-                                                            "minimum-cost", "postal"};
-
-}  // namespace
-
 absl::string_view ToString(Operation operation) {
   return kOperationNames[static_cast<size_t>(operation)];
 }
 
 std::optional<Operation> ParseOperation(absl::string_view name) {
-  const auto at = absl::c_find(kOperationNames, name);
-  if (at == kOperationNames.end()) return std::nullopt;
-  return static_cast<Operation>(at - kOperationNames.begin());
+  return EnumNamed<Operation>(kOperationNames, name);
 }
 
 Payload PayloadOf(Operation operation, uint64_t bytes, bool mpi_root_is_tree_root) {

@@ -31,7 +31,7 @@ inline constexpr ExitStatus kExitStatuses[] = {
      "refused for now: entries, nodes or a quota are used up, or the state of things does not "
      "allow "
      "it"},
-    {kUnhealthy, "`status`: the daemon answers, and something is wrong with it"},
+    {kUnhealthy, "`coppicectl status`: the daemon answers, and something is wrong with it"},
 };
 // "Exit status:" and a line each, for the end of --help.
 std::string ExitStatusHelp();

@@ -46,6 +46,44 @@ void Append(const TextTable& table, bool is_for_people, std::string& text) {
 
 }  // namespace
 
+std::string AlgorithmsJson(const std::vector<AlgorithmLine>& algorithms) {
+  Json lines = Json::array();
+  for (const AlgorithmLine& algorithm : algorithms) {
+    Json options = Json::array();
+    for (const AlgorithmLine::Option& option : algorithm.options) {
+      options.push_back({{"name", option.name},
+                         {"preset", option.preset},
+                         {"least", option.least},
+                         {"greatest", option.greatest},
+                         {"meaning", option.meaning}});
+    }
+    lines.push_back({{"name", algorithm.name},
+                     {"source", algorithm.source},
+                     {"refines", algorithm.refines},
+                     {"options", std::move(options)}});
+  }
+  return absl::StrCat(Json{{"algorithms", std::move(lines)}}.dump(1), "\n");
+}
+
+std::string AlgorithmsText(const std::vector<AlgorithmLine>& algorithms, bool is_for_people) {
+  TextTable table({"ALGORITHM", "STARTS FROM", "SOURCE"});
+  for (const AlgorithmLine& algorithm : algorithms) {
+    table.Add({algorithm.name, algorithm.refines ? "present order" : "anew", algorithm.source});
+    for (const AlgorithmLine::Option& option : algorithm.options) {
+      table.Add(
+          {absl::StrFormat("  %s=%.10g", option.name, option.preset), "",
+           absl::StrFormat("%s (%.10g to %.10g)", option.meaning, option.least, option.greatest)});
+    }
+  }
+  return absl::StrCat(absl::StrJoin(table.Lines(is_for_people), "\n"), "\n");
+}
+
+std::string MapProgressText(double seconds, absl::Duration budget, std::optional<double> score) {
+  std::string text = absl::StrFormat("%.1f s of %s", seconds, absl::FormatDuration(budget));
+  if (score) absl::StrAppendFormat(&text, ": %.4f of the present order", *score);
+  return text;
+}
+
 std::string MapJson(const MapReport& report) {
   Json json;
   json["algorithm"] = report.algorithm;

@@ -1,4 +1,5 @@
-// An order of ranks beside the present one, as coppicectl, coppice-plan and coppice-search tell it.
+// An order of ranks beside the present one, the search for it and the algorithms that there are, as
+// coppicectl, coppice-plan and coppice-search tell of them.
 #ifndef COPPICE_PROTO_TEXT_MAP_REPORT_H_
 #define COPPICE_PROTO_TEXT_MAP_REPORT_H_
 
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "proto/text/text_table.h"
 
 namespace coppice {
@@ -41,6 +43,24 @@ struct MapReport {
   std::optional<uint64_t> fabric_version;
   std::optional<std::vector<MapLink>> links;  // if they were asked for, the busiest first
 };
+
+struct AlgorithmLine {
+  struct Option {
+    std::string name;
+    double preset = 0, least = 0, greatest = 0;
+    std::string meaning;
+  };
+  std::string name, source;
+  bool refines = false;  // the present order, instead of starting anew
+  std::vector<Option> options;
+};
+
+// As coppice.v1.ListAlgorithmsResponse has them.
+std::string AlgorithmsJson(const std::vector<AlgorithmLine>& algorithms);
+std::string AlgorithmsText(const std::vector<AlgorithmLine>& algorithms, bool is_for_people);
+
+// "1.5 s of 1m: 0.5449 of the present order"; nullopt: there is no other order yet.
+std::string MapProgressText(double seconds, absl::Duration budget, std::optional<double> score);
 
 // What is not known is null.
 std::string MapJson(const MapReport& report);

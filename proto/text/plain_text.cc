@@ -57,6 +57,11 @@ bool IsPlain(char32_t code) {
          !between(0x2028, 0x202E) && !between(0x2066, 0x206F);
 }
 
+bool IsWord(absl::string_view text) {
+  return !text.empty() && text.size() <= kMaxWordBytes &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+}
+
 std::string TextFault(absl::string_view text, TextLines lines) {
   for (size_t at = PrintableBytes(text); at < text.size();) {
     const Character character = FirstCharacter(text.substr(at));

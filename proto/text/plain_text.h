@@ -31,6 +31,11 @@ Character FirstCharacter(absl::string_view text);
 // Whether it may stand in a name.
 bool IsPlain(char32_t code);
 
+// Whether it may be the name of a host or a user: 1 to kMaxWordBytes characters of ASCII, of which
+// none is a space or a control character.
+inline constexpr size_t kMaxWordBytes = 255;
+bool IsWord(absl::string_view text);
+
 // How many bytes at the beginning of `text` are printable ASCII, which most texts are throughout.
 inline size_t PrintableBytes(absl::string_view text) {
   size_t at = 0;

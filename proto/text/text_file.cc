@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "proto/text/command_line.h"
 
 namespace coppice {
 namespace {
@@ -72,14 +73,21 @@ absl::string_view WithoutComment(absl::string_view line) {
 }
 
 absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
+  if (path == "-") return PrintText(text);
   std::FILE* const file = std::fopen(path.c_str(), "w");
-  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  if (file == nullptr) {
+    const absl::Status status = absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+    const bool is_named_wrong = absl::IsNotFound(status) || absl::IsPermissionDenied(status);
+    return is_named_wrong ? status : absl::DataLossError(status.message());
+  }
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   const int write_error = errno;
   const bool closed = std::fclose(file) == 0;
   if (written && closed) return absl::OkStatus();
-  return absl::ErrnoToStatus(written ? errno : write_error,
-                             absl::StrCat("cannot write all of ", path, ", do not use it"));
+  return absl::DataLossError(
+      absl::ErrnoToStatus(written ? errno : write_error,
+                          absl::StrCat("cannot write all of ", path, ", do not use it"))
+          .message());
 }
 
 }  // namespace coppice

@@ -27,8 +27,8 @@ std::vector<TextLine> LinesOf(absl::string_view text);
 // A line without the comment that a blank and # begin.
 absl::string_view WithoutComment(absl::string_view line);
 
-// Replaces the file `path` by `text`. Status codes as absl::ErrnoToStatus gives them; the message
-// names the file.
+// Replaces the file `path` by `text`; "-" is standard output. NOT_FOUND, PERMISSION_DENIED: no such
+// folder, no right to write there; DATA_LOSS: else not written whole. The message names the file.
 absl::Status WriteTextFile(const std::string& path, absl::string_view text);
 
 }  // namespace coppice

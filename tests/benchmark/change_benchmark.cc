@@ -34,7 +34,7 @@ constexpr double kLightPeriod = 2, kBound = kLightPeriod + 1;  // seconds
 constexpr int kCables = 20, kHosts = 2;                        // rounds, alone and beside a flap
 constexpr absl::Duration kFlap = absl::Milliseconds(700);      // it goes, or comes
 constexpr int kFlapsBefore = 4;                                // of them, and then the cut
-constexpr absl::Duration kLimit = absl::Minutes(3), kCalm = absl::Seconds(11);
+constexpr absl::Duration kMaxPatience = absl::Minutes(3), kCalm = absl::Seconds(11);
 
 // Between switches and of hosts: as the console names one end of what the newest tree crosses.
 // Cables between switches that the newest tree crosses, and that it does not, and a host's: as the
@@ -147,7 +147,7 @@ class Rig {
     return absl::OkStatus();
   }
   absl::Status Await(const std::string& what, const std::function<bool()>& condition) {
-    if (WaitUntil(condition, kLimit)) return absl::OkStatus();
+    if (WaitUntil(condition, kMaxPatience)) return absl::OkStatus();
     return absl::DeadlineExceededError("in vain: " + what);
   }
   absl::StatusOr<std::string> Ask(std::vector<std::string> arguments) {
@@ -158,7 +158,7 @@ class Rig {
                      subnet_->directory(),
                      File("asked"),
                      File("asked.err")},
-                    kLimit);
+                    kMaxPatience);
   }
   // Empty: the database cannot be read just now.
   std::string Sql(const std::string& query) {
@@ -168,7 +168,7 @@ class Rig {
                   subnet_->directory(),
                   File("rows"),
                   File("rows.err")},
-                 kLimit);
+                 kMaxPatience);
     return rows.ok() ? std::string(absl::StripSuffix(*rows, "\n")) : "";
   }
   // Settled, and no full sweep for longer than changes count as coming in quick succession: of such

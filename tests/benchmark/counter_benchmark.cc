@@ -30,7 +30,7 @@
 #include "daemon/fabric/topology_lines.h"
 #include "daemon/ib/umad_subnet_port.h"
 #include "daemon/manager/inventory.h"
-#include "daemon/manager/load/load_keeper.h"
+#include "daemon/manager/load_keeper.h"
 #include "db/sqlite_store.h"
 #include "tests/support/ibsim.h"
 

@@ -25,8 +25,8 @@
 #include "daemon/mapping/algorithm.h"
 #include "daemon/mapping/input/pattern_file.h"
 #include "daemon/mapping/mapping_metrics.h"
-#include "daemon/mapping/search_bytes.h"
 #include "tests/benchmark/mapping/cases.h"
+#include "tests/support/search_bytes.h"
 
 namespace coppice {
 namespace {
@@ -85,12 +85,12 @@ void RunCase(const Case& c, bool congestion, bool shuffled, double budget, uint3
   std::ofstream("/proc/self/clear_refs") << "5";
   AlgorithmOptions options;
   options.threads = threads;
-  const size_t estimate = SearchBytes("auto", problem, options.threads);
+  const MappingAlgorithm& algorithm = **FindMappingAlgorithm("auto");
+  const size_t estimate = SearchBytes(algorithm, problem, options.threads);
   begin = Now();
   const SearchControl control([&] { return Now() - begin >= budget; }, nullptr,
                               [&] { return begin + budget - Now(); });
-  const Mapped mapped =
-      RunAlgorithm(**FindMappingAlgorithm("auto"), problem, {}, options, control).value();
+  const Mapped mapped = RunAlgorithm(algorithm, problem, {}, options, control).value();
   const double took = Now() - begin;
   std::ifstream status("/proc/self/status");
   double most = MostMiB();

@@ -203,8 +203,9 @@ void PrintSwapCost(const Instance& instance) {
   if (!qap.ok()) return;
   const uint32_t size = qap->size();
   Xoshiro random(1);
-  DenseState state(*qap, RandomDenseOrder(size, random));
-  const auto measure = [&] {
+  const DenseOrder order = RandomDenseOrder(size, random);
+  const auto measure = [&](const DenseKernels& kernels) {
+    const DenseState state(*qap, order, kernels);
     double least = 1e9, sum = 0;
     for (int round = 0; round < 7; ++round) {
       constexpr uint32_t kSwaps = 200'000;
@@ -219,12 +220,11 @@ void PrintSwapCost(const Instance& instance) {
     }
     return sum == 0.5 ? 0 : least;  // uses the sum
   };
-  const double fast = measure();
-  state.UsePortableKernels();
+  const double fast = measure(BestKernels());
   const char* const kinds[] = {"8 bits", "16 bits", "32 bits", "double"};
   std::printf("| %s | %u | %s%s | %.1f | %.1f |\n", instance.name.c_str(), size,
               kinds[static_cast<int>(qap->element())], qap->symmetric() ? "" : ", asymmetric", fast,
-              measure());
+              measure(PortableKernels()));
 }
 
 // Time to the accuracy, by workers, one thread for each up to --threads.

@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "daemon/fabric/fabric_source.h"
-#include "daemon/plan/offline_daemon.h"
+#include "daemon/tools/held_nodes.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const auto fabric =

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "daemon/manager/mapping/pattern_codec.h"
+#include "daemon/manager/mapping/pattern_store.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto pattern =

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/ascii.h"
-#include "agents/node/perftest/perftest.h"
+#include "agents/node/perftest.h"
 
 namespace {
 

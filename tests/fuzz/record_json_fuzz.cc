@@ -1,5 +1,5 @@
-// The readers of the JSON texts in a tree's row: what is read of any text is written so that it
-// reads back the same.
+// The readers of the JSON texts in the rows of trees and placements: what is read of any text is
+// written so that it reads back the same.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -19,5 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   coppice::ParseSpec(coppice::SpecText(record), same);
   // Compared as text: a weight that is no number equals nothing.
   if (coppice::SpecText(same) != coppice::SpecText(record)) std::abort();
+  coppice::PlacementRecord placement, again;
+  coppice::ParseMeasures(text, placement);
+  coppice::ParseMeasures(coppice::MeasuresText(placement), again);
+  if (!(again == placement)) std::abort();
   return 0;
 }

@@ -57,7 +57,7 @@ class MapGolden(ScratchFiles):
         return self.check_refusal(done)
 
     def algorithms(self):
-        return [one["name"] for one in json.loads(self.run_map("--list", "--json").stdout)]
+        return [one["name"] for one in json.loads(self.run_map("--list", "--json").stdout)["algorithms"]]
 
     def verify_all(self, question, *arguments):
         """Every algorithm's answer, by name."""
@@ -284,6 +284,8 @@ class MapGolden(ScratchFiles):
                     for pair in {*weights, *seen}}
             Question(8, both, range(8), distance).verify(
                 self.map(*arguments, *more, "--bytes-per-message", "2.5"))
+            self.assertEqual(*(self.map(*arguments, *more, "--bytes-per-message", size)["objective"]
+                               for size in ("8192", "8K")))
 
     def test_nothing_to_gain(self):
         fabric, net = self.net()
@@ -438,6 +440,7 @@ class MapGolden(ScratchFiles):
                 ((*here, "--fabric", "model:torus()"), "--fabric excludes --hierarchy"),
                 (("--qap", pattern, "--bytes-per-message", "1"), "--bytes-per-message excludes --qap"),
                 ((*here, "--bytes-per-message", "-1"), "is not a number of bytes from 0 up"),
+                ((*here, "--bytes-per-message", "8KK"), "is not a number of bytes from 0 up"),
                 ((*here, "--routes", "shortest"), "no --fabric excludes --routes"),
                 ((*here, "--load", "x"), "no --fabric excludes --load"),
                 ((*here, "--links", "3"), "no --fabric excludes --links"),
@@ -452,6 +455,8 @@ class MapGolden(ScratchFiles):
                 ((*here, "--objective", "qap=x"), '"qap=x" is not congestion'),
                 ((*here, "--option", "x"), '"x" is not NAME=VALUE'),
                 ((*here, "--threads", "0"), "--threads"),
+                ((*here, "--ranks-per-host", "0"), "is not a whole number from 1 to 16777216"),
+                (("--list", "--pattern", pattern), "--list excludes --pattern"),
                 ((*here, "--seed", "-1"), "--seed"),
                 ((*here, "--seed", str(2 ** 64)), "is not a whole number from 0 to 18446744073709551615"),
                 (("--pattern", "-", "--distance", "-"), "--pattern - excludes --distance -"),
@@ -494,7 +499,6 @@ class MapGolden(ScratchFiles):
                 (("--fabric", net, "--hosts", self.file("h2", "h0\nnobody\n")), 'line 2: no host is '
                                                                                'named "nobody"'),
                 (("--fabric", net, "--hosts", self.file("h3", "# none\n")), "no members"),
-                (("--fabric", net, "--hosts", hosts, "--ranks-per-host", "0"), "0 ranks"),
                 (("--fabric", net, "--hosts", hosts, "--ranks-per-host", "9999999"), "give fewer"),
                 (("--fabric", net, "--hosts", hosts, "--ranks-per-host", "2", "--distance", two),
                  "distances between 2 places, but there are 3"),

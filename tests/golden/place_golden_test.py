@@ -33,7 +33,7 @@ def hops(a, b):
 
 
 def measures(hosts, held):
-    """Of a set of hosts, those of placement_request.h that routes and load are no part of."""
+    """Of a set of hosts, those of placement_terms.h that routes and load are no part of."""
     leaves = {h // LEAF for h in hosts}
     pairs = list(itertools.combinations(hosts, 2))
     total = sum(hops(a, b) for a, b in pairs)
@@ -155,7 +155,8 @@ class PlaceGolden(ScratchFiles):
                  self.file("held", "n[0000-0002] a\n"), "--include", "n0000"),
                 (2, "--nodes is required",),
                 (1, "INVALID_ARGUMENT: --weights pods=x", "--nodes", "2", "--weights", "pods=x"),
-                (1, "INVALID_ARGUMENT: --budget soon: write a duration", "--nodes", "2", "--budget", "soon"),
+                (1, "INVALID_ARGUMENT: --budget soon: write a duration", "--nodes", "2", "--budget", "soon",
+                 "--pattern", self.file("pattern", "2\n0 1000\n1000 0\n")),
                 (1, "NOT_FOUND: --down n99: the fabric has no host n99", "--nodes", "2", "--down", "n99")):
             self.refuse(status, message, *arguments)
 

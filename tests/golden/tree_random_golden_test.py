@@ -95,8 +95,9 @@ class Request:
 
     def arguments(self, file):
         arguments = ["--members", file("members.txt", "\n".join(self.names)),
-                     "--op", self.operation, "--bytes", ",".join(map(str, self.sizes)),
-                     "--type", self.type, "--builder", self.builder]
+                     "--op", self.operation, "--type", self.type, "--builder", self.builder]
+        if self.operation != "barrier":  # which moves none, and is refused with them
+            arguments += ["--bytes", ",".join(map(str, self.sizes))]
         if self.full:
             names = "\n".join(guid for _, guid in self.full)
             arguments += ["--full-switches", file("full.txt", names)]

@@ -4,10 +4,12 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -17,8 +19,12 @@ import exit_status
 from coppiced_process import Coppiced
 from reflection_client import Reflection
 from simulated_subnet import wait_until
+from terminal import run_on_a_terminal
 
 COPPICED, COPPICECTL = sys.argv.pop(1), sys.argv.pop(1)
+MEASUREMENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../deploy/examples/measurements.csv")
+FIXED = [word for constant in ("link_us=0.15", "nic.send_us=0.3", "switch", "port_gbps=0", "mean_route_links=4")
+         for word in ("--fix", constant)]
 ENDPOINTS = 1400  # more than a page of a listing
 FABRIC = "model:fat-tree(leaves=70,spines=2,hosts-per-leaf=20)"
 
@@ -61,7 +67,23 @@ class CommandLine(unittest.TestCase):
                                              os.fsdecode(b"/absent/\xff"), "--json")
         self.assertEqual((status, json.loads(errors)["error"]["code"]), (3, "NOT_FOUND"))
 
+    def test_wrong_usage_is_json_where_answers_are(self):
+        for arguments, words in ((["frob", "--json"], '"frob": no such command'),
+                                 (["tree", "list", "--json", "--frob"], "--frob"),
+                                 (["job", "show", "--json"], "JOB"),
+                                 (["fabric", "links", "3", "--lonks", "--json"], '"3": no such'),
+                                 (["tree", "create", "--job", "1", "--bytes", "8X", "--json"], "8,4K,1M"),
+                                 (["tree", "create", "--job", "1", "--type", "3", "--json"], "--type"),
+                                 (["job", "register", "--all", "--lease", "10q", "--json"], "10q"),
+                                 (["entries", "-o", "wide", "--json"], "--json")):
+            with self.subTest(arguments=arguments):
+                status, out, errors = self.run_program(*arguments)
+                self.assertEqual((status, out), (2, ""))
+                self.assertEqual(json.loads(errors)["error"]["code"], "INVALID_ARGUMENT")
+                self.assertIn(words, json.loads(errors)["error"]["message"])
+
     def test_what_nobody_knows_is_null(self):
+        self.assertEqual(self.of_json("status")["fabric"]["down_links"], {"links": []})
         links = self.of_json("fabric", "links")["links"]
         for name in "load_time", "utilisation_ab", "peak_ba":
             self.assertEqual({link[name] for link in links}, {None})
@@ -109,6 +131,28 @@ class CommandLine(unittest.TestCase):
         self.refused(2, *here, "--budget", "5", words=["such as 500ms, 1s or 2m"])
         self.refused(2, *here, "--option", "x", words=['"x" is not NAME=VALUE'])
 
+    def test_options_that_map_has_no_use_for(self):
+        here = ("--hosts", "n[0000-0001]", "--pattern", "-")
+        for arguments, word in (((*here, "--emit", "rankfile", "--json"), "--json"),
+                                (("--list", "--job", "1"), "--job"),
+                                ((*here, "--emit", "slurm", "--out", "-", "--json"), "--json"),
+                                (("--list", "--budget", "2s"), "--budget"),
+                                (("--stored", "--job", "1", "--pattern", "p"), "--pattern"),
+                                ((*here, "--evaluate", "x", "--seed", "3"), "--seed"),
+                                ((*here, "--ranks-per-host", "0"), "--ranks-per-host"),
+                                ((*here, "--algorithm", ""), "the value is empty")):
+            self.refused(2, "map", *arguments, words=[word])
+
+    def test_an_order_goes_to_a_file_and_the_report_to_people(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "hosts")
+            here = ("map", "--hosts", "n[0000-0001]", "--pattern", "-", "--emit", "hostfile")
+            answer = self.of_json(*here, "--out", path, stdin="0 1\n1 0\n")
+            with open(path, encoding="ascii") as file:
+                hosts = file.read()
+            self.assertEqual(hosts.split(), [f"n{host:04}" for host in answer["permutation"]])
+            self.assertEqual(self.good(*here, stdin="0 1\n1 0\n"), hosts)
+
     def test_exit_statuses_tell_why(self):
         self.refused(3, "job", "show", "999999", words=["NOT_FOUND"])
         self.refused(2, "job", "register", "--all", "--lease", "10q", words=["10q"])
@@ -124,27 +168,18 @@ class CommandLine(unittest.TestCase):
 
     def on_a_terminal(self, *arguments):
         """The lines that people see."""
-        terminal, its_end = pty.openpty()
-        with subprocess.Popen([COPPICECTL, "--server", self.daemon.address, *arguments],
-                              stdout=its_end, stderr=subprocess.PIPE) as program:
-            os.close(its_end)
-            shown = b""
-            try:
-                while more := os.read(terminal, 4096):
-                    shown += more
-            except OSError:  # the other end is closed
-                pass
-            told = exit_status.without_waiting(program.stderr.read().decode())
-            self.assertEqual((program.wait(60), told), (0, ""), arguments)
-        os.close(terminal)
-        return re.sub(r"\033\[[\d;]*m", "", shown.decode()).splitlines()
+        status, shown, told = run_on_a_terminal([COPPICECTL, "--server", self.daemon.address, *arguments])
+        self.assertEqual((status, exit_status.without_waiting(told)), (0, ""), arguments)
+        return shown
 
     def test_tables_fit_a_terminal(self):
         self.good("pattern", "put", "an/application/of-some-length", "-", stdin="0 1\n1 0\n")
         placement = json.loads(self.good("placement", "create", "--nodes", "40", "--name",
                                          "of-some-length", "--json"))["id"]
+        advised = self.on_a_terminal("placement", "advise", "--nodes", "40")  # while hosts are free
+        self.assertLessEqual(max(map(len, advised)), 80, "\n".join(advised))
         job = self.register("--name", "a-job-of-some-length", "--lease", "24h")
-        self.good("tree", "create", "--job", job)
+        tree = self.of_json("tree", "create", "--job", job)["id"]
         for arguments in (["events"], ["audit", "--method", "Placements."], ["tree", "list"], ["pattern", "list"],
                           ["placement", "list"], ["pattern", "show", "an/application/of-some-length"],
                           ["placement", "show", placement], ["job", "list"], ["job", "show", job],
@@ -157,7 +192,12 @@ class CommandLine(unittest.TestCase):
                 self.assertGreater(max(map(len, wide)), 80)
         # These have nothing to leave out, or little.
         for arguments in (["fabric", "nodes"], ["fabric", "switches"], ["fabric", "route", "n0000", "n1399"],
-                          ["table"], ["map", "--list"], ["placement", "distances", "--nodes", "n[0000-0015]"]):
+                          ["table"], ["map", "--list"], ["placement", "distances", "--nodes", "n[0000-0015]"],
+                          ["status"], ["fabric", "show"],
+                          ["tree", "create", "--job", job, "--dry-run", "--bytes", "8,64K,4M"],
+                          ["tree", "create", "--job", job, "--dry-run", "--type", "1", "--tradeoffs"],
+                          ["tree", "advise", "--job", job, "--policy", "latency=1,entries=0.5,link=0"],
+                          ["tree", "explain", tree], ["calibrate", MEASUREMENTS, *FIXED]):
             with self.subTest(arguments=arguments):
                 shown = self.on_a_terminal(*arguments)
                 self.assertGreater(len(shown), 3)
@@ -178,12 +218,38 @@ class CommandLine(unittest.TestCase):
                                       input="0 1\n1 0\n", text=True, timeout=120, check=False,
                                       env={**os.environ, "COPPICE_SERVER": self.daemon.address})
             self.assertEqual(done.returncode, 1, arguments)
-            self.assertIn("standard output could not be written", done.stderr)
+            self.assertEqual(done.stderr.count("standard output could not be written"), 1)
+            self.assertEqual(done.stderr.count("error"), 1)
+        self.refused(1, "map", "--hosts", "n[0000-0001]", "--pattern", "-", "--emit", "rankfile", "--out", "/dev/full",
+                     words=["cannot write all of /dev/full", "[DATA_LOSS]"], stdin="0 1\n1 0\n")
 
     def test_a_hyphen_is_standard_output(self):
         text = self.good("export", "slurm-topology")
         self.assertEqual(self.good("export", "slurm-topology", "--output", "-"), text)
         self.assertFalse(os.path.exists("-"))
+
+    def test_what_is_no_regular_file_is_not_exported_to(self):
+        folder = tempfile.mkdtemp(prefix="coppice-export-")
+        self.addCleanup(shutil.rmtree, folder)
+        pipe, sparse = os.path.join(folder, "pipe"), os.path.join(folder, "sparse")
+        os.mkfifo(pipe)
+        # /dev/zero never ends, a pipe that nobody opens never begins.
+        for path in ("/dev/full", "/dev/zero", pipe, folder):
+            self.refused(2, "export", "slurm-topology", "--output", path, words=[path, "not a regular file"])
+        self.refused(3, "export", "slurm-topology", "--output", folder + "/absent/file", words=["absent"])
+        with open(sparse, "wb") as file:
+            file.truncate(1 << 40)
+        text = self.good("export", "slurm-topology")
+        told = subprocess.run(["prlimit", f"--as={2 << 30}", COPPICECTL, "--server", self.daemon.address,
+                               "export", "slurm-topology", "--output", sparse],
+                              capture_output=True, text=True, timeout=120, check=True).stdout
+        self.assertIn("written", told)
+        with open(sparse, encoding="utf-8") as file:
+            self.assertEqual(file.read(), text)
+        self.assertIn("unchanged", self.good("export", "slurm-topology", "--output", sparse))
+        with open(sparse, "r+", encoding="utf-8") as file:  # as long, and other
+            file.write("#" if text[0] != "#" else "!")
+        self.assertIn("written", self.good("export", "slurm-topology", "--output", sparse))
 
     def test_a_request_that_fails_names_the_object(self):
         self.fails("status", server="unix:/nonexistent/s", words=["/nonexistent/s"])
@@ -277,12 +343,45 @@ class CommandLine(unittest.TestCase):
         self.assertIn("rank", "\n".join(drawn[6:]))
         self.good("job", "end", job)
 
+    def test_nodes_go_by_one_name(self):
+        job = self.of_json("job", "register", "--nodes", "n[0000-0003]")["id"]
+        tree = self.of_json("tree", "advise", "--job", job, "--nodes", "n[0002-0003]")
+        self.assertEqual([n["endpoint"] for n in tree["nodes"] if n["kind"] == "rank"], ["n0002/1", "n0003/1"])
+        self.fails("distance", "list", "--matrix", "--nodes", "n[0000-0001]", words=["n0000", "not measured"])
+        self.assertEqual(self.good("placement", "advise", "--count", "3"),
+                         self.good("placement", "advise", "--nodes", "3"))
+        self.good("job", "end", job)
+
     def test_options_without_effect_are_refused(self):
         for option, value in (("--width", "4"), ("--nic-degree", "4"), ("--builder", "kary")):
             self.refused(2, "tree", "advise", "--job", "1", "--type", "2", option, value,
                          words=[option, "--type 2"])
         self.refused(2, "tree", "advise", "--job", "1", "--type", "1", "--root", "0" * 16,
                      words=["--root", "--type 1"])
+        advise, create = ("tree", "advise", "--job", "1"), ("tree", "create", "--job", "1")
+        batch = ("tree", "batch", "--job", "1", "--grid", "2x2")
+        for line, option, other in (
+                ((*advise, "--op", "barrier", "--bytes", "8K"), "--bytes", "--op barrier"),
+                ((*batch, "--op", "barrier", "--bytes", "8K"), "--bytes", "--op barrier"),
+                ((*advise, "--tree", "--json"), "--tree", "--json"),
+                ((*create, "--dry-run", "--request-id", "a"), "--request-id", "--dry-run"),
+                ((*batch, "--dry-run", "--request-id", "a"), "--request-id", "--dry-run"),
+                ((*create, "--tradeoffs"), "--tradeoffs", "--dry-run"),
+                (("job", "show", "1", "--endpoints", "--json"), "--endpoints", "--json"),
+                (("job", "show", "1", "--endpoints", "-o", "wide"), "--endpoints", "--output"),
+                (("distance", "list", "--matrix", "--json"), "--matrix", "--json"),
+                (("distance", "list", "--matrix", "-o", "wide"), "--matrix", "--output"),
+                (("placement", "advise", "--nodes", "2", "--budget", "5s"), "--budget", "--pattern"),
+                (("placement", "create", "--count", "2", "--budget", "5s"), "--budget", "--pattern"),
+                (("export", "slurm-topology", "--output", "-", "--exec", "true"), "--exec", "--output -")):
+            with self.subTest(line=line):
+                self.refused(2, *line, words=[option, other])
+        # What an option is by default asks for nothing.
+        job = self.register("--name", "defaults", lines=["n0000", "n0001"])
+        self.good("tree", "advise", "--job", job, "--type", "2", "--builder", "auto")
+        barrier = self.good("tree", "advise", "--job", job, "--op", "barrier", "--bytes", "8")
+        self.assertIn("  barrier: ", barrier)
+        self.good("job", "end", job)
         for sizes in ("", "8,", "4KB", "-8", "1025T"):
             self.refused(2, "tree", "advise", "--job", "1", "--bytes", sizes, words=["8,4K,1M"])
 

@@ -6,6 +6,7 @@ in a file.
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import tempfile
@@ -106,6 +107,45 @@ class Offline(unittest.TestCase):
             self.assertEqual((live.returncode, live.stderr), (0, ""))
             self.assertEqual((offline.returncode, offline.stdout, offline.stderr), (0, live.stdout, ""))
 
+    def test_algorithms_and_the_options_of_map_are_alike(self):
+        def of(program, *arguments):
+            done = self.run_program([program, "map", *arguments], {"COPPICE_SERVER": self.daemon.address})
+            self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
+            return done.stdout
+
+        for arguments in (("--list",), ("--list", "--json")):
+            self.assertEqual(of(COPPICECTL, *arguments), of(PLAN, *arguments))
+        listed = json.loads(of(PLAN, "--list", "--json"))["algorithms"]
+        self.assertIn("auto", {one["name"] for one in listed})
+        self.assertIn(" to 16777216)", of(PLAN, "--list"))
+        meanings = re.compile(r"^  (--[\w-]+)(?:.*\n {30}|.*?  +)(\S.*)$", re.M)
+        live, offline = (dict(meanings.findall(of(program, "--help").partition("\nFiles (")[0]))
+                         for program in (COPPICECTL, PLAN))
+        alike = {option for option in live if live[option] == offline.get(option)}
+        self.assertEqual(alike, {"--" + option for option in (
+            "pattern", "messages", "hosts", "ranks-per-host", "distance", "traffic", "algorithm", "objective", "budget",
+            "seed", "option", "emit", "out", "list")})
+        self.assertEqual(set(live) & set(offline), alike | {"--json"})
+
+    def test_what_cannot_be_written_is_told(self):
+        members = ("--fabric", FABRIC, "--members", "n[0000-0003]")
+        pattern = os.path.join(self.folder, "pattern")
+        with open(pattern, "w", encoding="utf-8") as file:
+            file.write("0 1\n1 0\n")
+        mapping = ("map", "--pattern", pattern, "--fabric", FABRIC)
+        for arguments in (("fabric", "--fabric", FABRIC), ("simulate", *members), ("tree", *members), mapping,
+                          ("map", "--list"), (*mapping, "--emit", "slurm")):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                done = subprocess.run([PLAN, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120,
+                                      check=False)
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertIn("standard output could not be written [DATA_LOSS]", done.stderr)
+        for arguments in (("fabric", "--fabric", FABRIC, "--out"), (*mapping, "--emit", "slurm", "--out")):
+            for path, status, word in (("/dev/full", 1, "[DATA_LOSS]"), ("/nonexistent/x", 3, "[NOT_FOUND]")):
+                done = self.run_program([PLAN, *arguments, path])
+                self.assertEqual((done.returncode, done.stdout), (status, ""), arguments)
+                self.assertIn(word, done.stderr)
+
     def test_members_without_a_job_are_one_for_the_call(self):
         registered = self.live("job", "register", "--endpoints", "n[0000-0005]", "--json")
         live = json.loads(self.live("tree", "advise", "--job", json.loads(registered.stdout)["id"],
@@ -113,7 +153,7 @@ class Offline(unittest.TestCase):
         offline = self.run_program([PLAN, "tree", "--fabric", FABRIC, "--entries", str(ENTRIES),
                                     "--switch-degree", str(DEGREE), "--members", "n[0000-0005]", "--json"])
         self.assertEqual((offline.returncode, offline.stderr), (0, ""))
-        self.assertEqual(json.loads(offline.stdout), live)
+        self.assertEqual(json.loads(offline.stdout), {**live, "job_id": None})
         self.assertFalse(os.path.exists(self.database))
 
     def test_the_engine_refuses_in_json_and_what_has_no_effect(self):

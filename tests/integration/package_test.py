@@ -66,6 +66,7 @@ class Package(unittest.TestCase):
                      "usr/share/doc/coppice/deploy/README.md", "usr/share/doc/coppice/copyright",
                      "usr/share/man/man1/coppicectl.1.gz", "usr/share/man/man1/coppice-plan.1.gz",
                      "usr/share/man/man3/libcoppice.3.gz", "usr/share/man/man5/coppiced.toml.5.gz",
+                     "usr/share/man/man5/agent.toml.5.gz",
                      "usr/share/man/man8/coppiced.8.gz", "usr/share/man/man8/coppice-agent.8.gz",
                      "usr/share/bash-completion/completions/coppicectl"):
             self.assertEqual(modes["./" + path], "-rw-r--r--", path)
@@ -90,7 +91,7 @@ class Package(unittest.TestCase):
         with tempfile.TemporaryDirectory() as root:
             run("dpkg-deb", "--extract", self.package, root)
             pages = sorted(pathlib.Path(root, "usr/share/man").rglob("*.[1-8].gz"))
-            self.assertEqual(len(pages), 6)
+            self.assertEqual(len(pages), 7)
             for page in pages:
                 done = subprocess.run(["man", "--warnings", "-l", page], capture_output=True,
                                       text=True, check=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
@@ -98,13 +99,24 @@ class Package(unittest.TestCase):
             text = {page.stem: gzip.decompress(page.read_bytes()).decode() for page in pages}
             self.assertIn("coppicectl tree create", text["coppicectl.1"])
             self.assertIn("socket_mode", text["coppiced.toml.5"])
+            self.assertIn("measure_listen", text["agent.toml.5"])
             self.assertIn("coppice_tree_create", text["libcoppice.3"])
+            # What is named can be found: headers, files, variables, commands.
+            (header,) = re.findall(r"#include <(.*)>", text["libcoppice.3"])
+            self.assertTrue(pathlib.Path(root, "usr/include", header).exists(), header)
+            for name, page in text.items():
+                self.assertNotRegex(page, r"\bdeploy/\w+\.toml", name)
+            for variable in ("COPPICE_SERVER", "COPPICE_AGENT", "COPPICE_TLS_CA"):
+                self.assertRegex(text["coppicectl.1"], rf"(?s)\.SH ENVIRONMENT.*{variable}")
+            for file in ("etc/coppice/coppiced.toml", "etc/coppice/agent.toml"):
+                self.assertIn("/" + file, text["coppiced.8"] + text["coppice-agent.8"])
+            self.assertIn("place is placement advise", text["coppice-plan.1"])
 
     def test_has_nothing_that_debian_would_refuse(self):
         """But for what deploy/debian/lintian-overrides explains."""
-        for package in (self.package, *self.of_mpi.values()):
-            said = run("lintian", "--fail-on", "none", "--allow-root", package).splitlines()
-            self.assertEqual([], [line for line in said if not line.startswith("N:")], package)
+        said = run("lintian", "--fail-on", "none", "--allow-root", self.package,
+                   *self.of_mpi.values()).splitlines()
+        self.assertEqual([], [line for line in said if not line.startswith("N:")])
 
     def test_says_that_its_maintainer_is_a_placeholder(self):
         for package in (self.package, *self.of_mpi.values()):
@@ -128,15 +140,25 @@ class Package(unittest.TestCase):
     def test_completion_knows_commands_and_options(self):
         with tempfile.TemporaryDirectory() as root:
             run("dpkg-deb", "--extract", self.package, root)
-            script = f"{root}/usr/share/bash-completion/completions/coppicectl"
 
-            def completed(*words):
-                line = " ".join(f"'{word}'" for word in words)
-                return run("bash", "-c", f"source {script}; COMP_WORDS=({line}); "
-                           f"COMP_CWORD={len(words) - 1}; _coppicectl; echo ${{COMPREPLY[@]}}").split()
+            def completed(program, *words):
+                line = " ".join(f"'{word}'" for word in (program, *words))
+                script = f"{root}/usr/share/bash-completion/completions/{program}"
+                return run("bash", "-c", f"source {script}; COMP_WORDS=({line}); COMP_CWORD={len(words)}; "
+                           f"_{program.replace('-', '_')}; echo ${{COMPREPLY[@]}}").split()
 
-            self.assertEqual(completed("coppicectl", "tree", "cr"), ["create"])
-            self.assertEqual(completed("coppicectl", "--server", "x", "tree", "create", "--jo"), ["--job"])
+            for expected, *line in (
+                    (["create"], "coppicectl", "tree", "cr"),
+                    (["--job"], "coppicectl", "--server", "x", "tree", "create", "--jo"),
+                    (["--server"], "coppicectl", "tree", "create", "--se"),  # of the program itself
+                    (["1", "2", "auto"], "coppicectl", "tree", "create", "--type", ""),
+                    (["wide"], "coppicectl", "entries", "-o", ""),
+                    ([], "coppicectl", "tree", "create", "--job", ""),  # any text
+                    (["--fabric"], "coppice-plan", "fabric", "nodes", "--fab"),
+                    (["--nodes", "--nodes-per-leaf"], "coppice-plan", "place", "--no"),
+                    (["barrier", "bcast"], "coppice-plan", "tree", "--op", "b")):
+                with self.subTest(line=line):
+                    self.assertEqual(completed(*line), expected)
 
     def test_what_is_for_an_mpi_needs_and_runs_on_that_one_alone(self):
         for mpi, package in self.of_mpi.items():
@@ -145,7 +167,8 @@ class Package(unittest.TestCase):
             self.assertEqual(modes["./usr/bin/" + program], "-rwxr-xr-x")
             self.assertEqual(modes[f"./usr/share/doc/coppice-{mpi}/copyright"], "-rw-r--r--")
             files = [path for path in modes if not path.endswith("/")]
-            self.assertEqual(len(files), 6, files)
+            self.assertEqual(len(files), 7, files)
+            self.assertEqual(modes["./usr/share/bash-completion/completions/" + program], "-rw-r--r--")
             depends = run("dpkg-deb", "--field", package, "Depends")
             for other, library in LIBRARIES.items():
                 (self.assertIn if other == mpi else self.assertNotIn)(library, depends)

@@ -96,6 +96,8 @@ class Quotas(unittest.TestCase):
         self.assertIn("for administrators",
                       self.refused("--as", "bin", "quota", "bin", "--set", "jobs=none"))
         self.assertEqual(self.ctl("quota", "bin", "--set", "jobs=many")[0], 2)
+        self.assertIn(["pattern_bytes", "0", "65536", "own"],
+                      [row[:4] for row in words(self.ask("quota", "bin", "--set", "pattern_bytes=64K"))])
 
     def test_one_user_does_not_take_all_nodes(self):
         create = ["placement", "create", "--nodes"]

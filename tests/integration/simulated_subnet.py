@@ -53,6 +53,7 @@ class SimulatedSubnet:
             self.process = subprocess.Popen(
                 ["ibsim", "-s", "net"], cwd=self.directory, stdin=subprocess.PIPE, stdout=log,
                 stderr=log, env={**os.environ, "IBSIM_SOCKNAME": name})
+        self.manager = None
         atexit.register(self.end)  # unittest's clean-ups do not run on Ctrl-C
         wait_until(lambda: self.prompts() >= 1, "ibsim")
 
@@ -72,6 +73,26 @@ class SimulatedSubnet:
                        env=self.environment, check=True, capture_output=True, timeout=PATIENCE_S,
                        preexec_fn=few_files)
 
+    def start_manager(self, host):
+        """One that stays, at that host, and looks for no changes; with -d 2 it holds no line of its log back."""
+        log = os.path.join(self.directory, "stays.log")
+        if os.path.exists(log):
+            os.unlink(log)
+        self.manager = subprocess.Popen(["opensm", "-s", "0", "-d", "2", "-R", "minhop", "-f", log], cwd=self.directory,
+                                        env={**self.environment, "SIM_HOST": host}, preexec_fn=few_files,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        def is_up():
+            with open(log, "rb") as file:
+                return b"SUBNET UP" in file.read()
+        wait_until(lambda: os.path.exists(log) and is_up(), "the subnet manager")
+
+    def end_manager(self):
+        if self.manager is not None:
+            self.manager.kill()
+            self.manager.wait(PATIENCE_S)
+        self.manager = None
+
     def freeze(self):
         self.process.send_signal(signal.SIGSTOP)
 
@@ -79,6 +100,7 @@ class SimulatedSubnet:
         self.process.send_signal(signal.SIGCONT)
 
     def end(self):
+        self.end_manager()
         if self.process.poll() is None:
             self.process.kill()
         self.process.stdin.close()

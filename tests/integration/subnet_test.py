@@ -11,6 +11,7 @@ import unittest
 
 from coppiced_process import Coppiced
 from simulated_subnet import PATIENCE_S, SimulatedSubnet, few_files, wait_until
+from terminal import run_on_a_terminal
 
 COPPICED, COPPICECTL, PLAN = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
 FABRIC = "model:fat-tree(leaves=4,spines=2,hosts-per-leaf=4)"
@@ -110,6 +111,8 @@ class SubnetTest(unittest.TestCase):
 
     def test_a_link_that_is_down_is_told_until_it_is_up(self):
         self.begin()
+        self.subnet.start_manager("n0005")
+        self.ask("fabric", "sweep")
         self.grant()
         self.assertEqual(self.status()[0], "HEALTH_OK")
         self.assertEqual(self.ask("fabric", "links", "--down")["links"], [])
@@ -118,7 +121,11 @@ class SubnetTest(unittest.TestCase):
         name, port = cable.strip("]").replace('"', "").split("[")
         self.subnet.console("Unlink " + cable)
         self.ask("fabric", "sweep")
-        self.assertRegex(self.status()[0], r"^HEALTH_WARN: 1 link down since \d{4}-.*Z ")
+        self.assertRegex(self.status()[0], r"^HEALTH_WARN: 1 link down since \d{4}-.*Z$")
+        self.assertEqual(self.status()[1].strip(), "see coppicectl fabric links --down")
+        _, shown, _ = run_on_a_terminal([COPPICECTL, "--server", self.daemon.address, "status"])
+        self.assertLessEqual(max(map(len, shown)), 80, shown)
+        self.assertEqual(shown[:2], self.status()[:2])
         down = self.ask("fabric", "links", "--down")["links"]
         self.assertEqual(len(down), 1)
         self.assertIn((name, int(port)), [(down[0][end]["name"], down[0][end]["port"]) for end in "ab"])
@@ -127,6 +134,30 @@ class SubnetTest(unittest.TestCase):
         self.subnet.console("Relink " + cable)
         self.ask("fabric", "sweep")
         self.assertEqual(self.status()[0], "HEALTH_OK")
+
+    def test_a_subnet_manager_that_ends_is_told_until_one_is_there(self):
+        """LIDs and tables stay as they are without it."""
+        self.begin()
+        for host in ("n0000", "n0005"):  # the daemon's own port, and another
+            self.subnet.start_manager(host)
+            self.ask("fabric", "sweep")
+            said = self.status()
+            self.assertEqual(said[0], "HEALTH_OK")
+            self.assertIn("; the subnet manager answers", "\n".join(said))
+            trees = self.grant()
+            self.subnet.end_manager()
+            fabric = self.ask("fabric", "sweep")
+            self.assertEqual([fabric["has_subnet_manager"], fabric["subnet_manager_silent"]], [True, True])
+            said = self.status()
+            self.assertRegex(said[0], "^HEALTH_WARN: the subnet manager did not answer")
+            self.assertIn("; the subnet manager does not answer", "\n".join(said))
+            self.assertIn("does not answer", self.ask("events", "--kind", "sm.lost")["events"][-1]["message"])
+            self.assert_whole(trees)
+            self.ask("job", "end", self.job)
+        self.subnet.start_manager("n0005")
+        self.ask("fabric", "sweep")
+        self.assertEqual(self.status()[0], "HEALTH_OK")
+        self.assertIn("answers at LID", self.ask("events", "--kind", "sm.found")["events"][-1]["message"])
 
     def test_whoever_watches_sees_a_tree_that_is_rerouted(self):
         self.begin()

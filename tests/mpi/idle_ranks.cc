@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kLooks = 20;  // with nothing found, before it sleeps
 constexpr long kFirstPauseNs = 1'000,
-               kLongestPauseNs = 5'000'000;  // hundreds of ranks need long ones
+               kMaxPauseNs = 5'000'000;  // hundreds of ranks need long ones
 
 thread_local int idle = 0;
 thread_local long pause_ns = kFirstPauseNs;
@@ -25,7 +25,7 @@ long PauseOfEachRank() {
   constexpr long kNsPerRank = 10'000;
   const char* ranks = std::getenv("OMPI_COMM_WORLD_SIZE");
   const long count = ranks == nullptr ? 1 : std::atol(ranks);
-  return std::clamp(count * kNsPerRank, kNsPerRank, kLongestPauseNs);
+  return std::clamp(count * kNsPerRank, kNsPerRank, kMaxPauseNs);
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ extern "C" unsigned ucp_worker_progress(void* worker) {
     const timespec pause = {0, pause_ns};
     nanosleep(&pause, nullptr);
     // Twice as long after as many looks again.
-    if (idle % kLooks == 0) pause_ns = std::min(2 * pause_ns, kLongestPauseNs);
+    if (idle % kLooks == 0) pause_ns = std::min(2 * pause_ns, kMaxPauseNs);
   }
   return events;
 }

@@ -16,13 +16,14 @@ BUILD, COPPICED = sys.argv[1:3]
 BUILT = sys.argv[3:6]
 README = pathlib.Path(__file__).resolve().parents[2] / "agents/mpi/README.md"
 TIMEOUT_S = 600
-# The programs are compiled when the agent's socket is there, however busy the machine is; and the agent
-# ends with the commands.
+# The programs are compiled when the agent's socket is there, however busy the machine is; idle ranks of MPICH
+# sleep (idle_ranks.cc); and the agent ends with the commands.
 AROUND = """
 mpicc.openmpi() {
   until [ -S $dir/agent.sock ]; do kill -0 %%1 || exit 1; read -t 0.1 _ <> <(:) || true; done
   command mpicc.openmpi "$@"
 }
+mpirun.mpich() { command mpirun.mpich "${@/%%mpi_mpich.so/mpi_mpich.so:$COPPICE_TEST_IDLE_RANKS}"; }
 trap 'kill %%1; wait' EXIT
 set -e
 %s

@@ -1,9 +1,11 @@
 // The messages that collectives are taken to consist of, for every size up to 40 and every root:
 // carried out one after the other they must do what the collective promises.
 #include <bit>
+#include <climits>
 #include <map>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "agents/mpi/core/settings.h"
@@ -271,6 +273,27 @@ TEST(Settings, SayWhatIsWrongAndTakeThePreset) {
   EXPECT_EQ(settings.reorder_budget_ms, 250);
   EXPECT_EQ(settings.trees, TreesWhen::kCreation);
   EXPECT_TRUE(settings.put_pattern);
+}
+
+TEST(Settings, TakeSizesWithSuffixes) {
+  std::string problems;
+  for (const auto& [text, bytes] : {std::pair("0", 0),
+                                    {"8192", 8192},
+                                    {"8K", 8192},
+                                    {"1MiB", 1 << 20},
+                                    {"2147483647", INT_MAX}}) {
+    const Variable most("COPPICE_TREES_MAX_BYTES", text);
+    EXPECT_EQ(ReadSettings(&problems).trees_max_bytes, bytes) << text;
+  }
+  EXPECT_EQ(problems, "");
+  for (const char* text : {"-1", "8KK", "2G"}) {
+    const Variable most("COPPICE_TREES_MAX_BYTES", text);
+    problems.clear();
+    EXPECT_LT(ReadSettings(&problems).trees_max_bytes, 0) << text;
+    EXPECT_EQ(problems, std::string("COPPICE_TREES_MAX_BYTES=") + text +
+                            " is none of: bytes, such as 8K or 1M, up to 2147483647; what is usual "
+                            "is taken\n");
+  }
 }
 
 TEST(Settings, SayWhatNobodyReads) {

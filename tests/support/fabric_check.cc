@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -186,14 +188,12 @@ absl::Status CheckBundles(const Fabric& fabric) {
 }
 
 absl::Status CheckLids(const Fabric& fabric) {
-  for (uint32_t v = 0; v < fabric.vertex_count(); ++v) {
-    const Lid lid = fabric.lid(VertexIndex(v));
-    if (lid.value() == 0) continue;
-    const auto found = fabric.FindLid(lid);
-    const bool in_lower_subnet = found && *found < VertexIndex(v) && fabric.lid(*found) == lid &&
-                                 fabric.component(*found) != fabric.component(VertexIndex(v));
-    if (found != VertexIndex(v) && !in_lower_subnet) {
-      return Broken(fabric, VertexIndex(v), "not found by its LID");
+  std::set<std::pair<uint32_t, uint16_t>> owned;  // component and LID
+  for (uint32_t i = 0; i < fabric.vertex_count(); ++i) {
+    const VertexIndex v(i);
+    const uint16_t lid = fabric.lid(v).value();
+    if (lid != 0 && !owned.emplace(fabric.component(v), lid).second) {
+      return Broken(fabric, v, "has the LID of another of its subnet");
     }
   }
   return absl::OkStatus();
@@ -217,6 +217,13 @@ absl::Status CheckFabric(const Fabric& fabric) {
   RETURN_IF_ERROR(CheckHosts(fabric));
   RETURN_IF_ERROR(CheckBundles(fabric));
   return CheckLids(fabric);
+}
+
+std::optional<VertexIndex> FindLid(const Fabric& fabric, Lid lid) {
+  for (uint32_t v = 0; v < fabric.vertex_count(); ++v) {
+    if (fabric.lid(VertexIndex(v)) == lid) return VertexIndex(v);
+  }
+  return std::nullopt;
 }
 
 }  // namespace coppice

@@ -21,7 +21,7 @@ namespace {
 
 constexpr char kPreloadName[] = "umad2sim/libumad2sim.so";
 constexpr char kPrompt[] = "sim> ";
-constexpr absl::Duration kReadyLimit = absl::Seconds(120);
+constexpr absl::Duration kMaxReadyTime = absl::Seconds(120);
 
 int CountOf(const std::string& text, const std::string& part) {
   int count = 0;
@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<IbsimSubnet>> IbsimSubnet::Start(const std::strin
       [&] {
         return CountOf(ReadWholeFile(command.output), kPrompt) > 0 || !subnet->ibsim_->IsRunning();
       },
-      kReadyLimit);
+      kMaxReadyTime);
   if (!ready || !subnet->ibsim_->IsRunning()) {
     return absl::InternalError(
         absl::StrCat("ibsim is not ready: ", ReadWholeFile(command.output).substr(0, 2000)));
@@ -119,7 +119,7 @@ absl::StatusOr<std::string> IbsimSubnet::Console(const std::string& command) {
         text = ReadWholeFile(log);
         return CountOf(text, kPrompt) >= prompts_;
       },
-      kReadyLimit);
+      kMaxReadyTime);
   if (!answered) return absl::InternalError(absl::StrCat("ibsim took no notice of: ", command));
   const std::string said = text.substr(before);
   if (absl::StrContains(said, "# ") || absl::StrContains(said, "unknown")) {

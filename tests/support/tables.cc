@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -41,9 +43,19 @@ absl::StatusOr<ForwardingTables> ReadForwardingTables(const Fabric& fabric,
 
 namespace {
 
-void WriteRoute(const Fabric& fabric, uint32_t lid, uint8_t port, std::string& text) {
+// The lowest vertex of each LID.
+std::map<uint32_t, VertexIndex> VerticesByLid(const Fabric& fabric) {
+  std::map<uint32_t, VertexIndex> vertices;
+  for (uint32_t v = 0; v < fabric.vertex_count(); ++v) {
+    const uint32_t lid = fabric.lid(VertexIndex(v)).value();
+    if (lid != 0) vertices.emplace(lid, VertexIndex(v));
+  }
+  return vertices;
+}
+
+void WriteRoute(const Fabric& fabric, std::optional<VertexIndex> target, uint32_t lid, uint8_t port,
+                std::string& text) {
   absl::StrAppendFormat(&text, "0x%04x %03u : ", lid, port);
-  const auto target = fabric.FindLid(Lid(static_cast<uint16_t>(lid)));
   if (!target) {
     text += "(unknown node)\n";
   } else if (fabric.IsSwitch(*target)) {
@@ -63,6 +75,7 @@ void WriteRoute(const Fabric& fabric, uint32_t lid, uint8_t port, std::string& t
 }  // namespace
 
 std::string WriteForwardingTables(const Fabric& fabric, const ForwardingTables& tables) {
+  const std::map<uint32_t, VertexIndex> vertices = VerticesByLid(fabric);
   std::string text;
   for (uint32_t s = 0; s < tables.switch_count(); ++s) {
     const absl::Span<const uint8_t> row = tables.row(SwitchIndex(s));
@@ -74,7 +87,9 @@ std::string WriteForwardingTables(const Fabric& fabric, const ForwardingTables& 
     uint32_t routes = 0;
     for (uint32_t lid = 0; lid < row.size(); ++lid) {
       if (row[lid] == ForwardingTables::kNoRoute) continue;
-      WriteRoute(fabric, lid, row[lid], text);
+      const auto target = vertices.find(lid);
+      WriteRoute(fabric, target == vertices.end() ? std::nullopt : std::optional(target->second),
+                 lid, row[lid], text);
       ++routes;
     }
     absl::StrAppend(&text, routes, " valid lids dumped \n");

@@ -8,14 +8,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/manager/load/channel_states.h"
+#include "daemon/manager/channel_states.h"
 
 namespace coppice {
 namespace {
 
 constexpr uint64_t kUnit = 4;  // octets
 // Between two readings 16 to 48 MB: far more than management, far less than a link can carry.
-constexpr uint64_t kFewestUnits = 4'000'000, kMoreUnits = 8'000'000;
+constexpr uint64_t kMinUnits = 4'000'000, kMoreUnits = 8'000'000;
 // What OpenSM and the tools send meanwhile, at most.
 constexpr uint64_t kPacketsOfOthers = 5000;
 constexpr uint64_t kNewErrors = 1000;
@@ -91,7 +91,7 @@ std::vector<InjectedLoads::Traffic> InjectedLoads::ChooseTraffic(size_t links) {
   for (size_t i = 0; i < std::min(links, order.size()); ++i) {
     Traffic traffic;
     traffic.channel = ChannelIndex(static_cast<uint32_t>(2 * order[i] + Below(2)));
-    traffic.units = kFewestUnits + Below(kMoreUnits);
+    traffic.units = kMinUnits + Below(kMoreUnits);
     traffic.sender = CountAt(traffic.channel, true);
     traffic.receiver = CountAt(traffic.channel, false);
     chosen.push_back(traffic);

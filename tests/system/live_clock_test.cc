@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/manager/load/channel_states.h"
+#include "daemon/manager/channel_states.h"
 #include "tests/support/tier.h"
 #include "tests/system/injected_loads.h"
 #include "tests/system/living_daemon.h"

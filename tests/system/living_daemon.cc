@@ -16,7 +16,7 @@
 namespace coppice {
 namespace {
 
-constexpr absl::Duration kLimit = absl::Minutes(2);
+constexpr absl::Duration kMaxPatience = absl::Minutes(2);
 
 }  // namespace
 
@@ -89,7 +89,7 @@ void LivingDaemon::Console(const std::string& command) {
 }
 
 void LivingDaemon::Await(const std::string& what, const std::function<bool()>& condition) {
-  ASSERT_TRUE(WaitUntil(condition, kLimit)) << "in vain: " << what;
+  ASSERT_TRUE(WaitUntil(condition, kMaxPatience)) << "in vain: " << what;
 }
 
 void LivingDaemon::AwaitSettled(const std::string& reference_host) {
@@ -109,7 +109,7 @@ void LivingDaemon::AwaitSettled(const std::string& reference_host) {
     difference = Difference(DescribeIbnetdiscover(*text), DescribeFabric(*view->snapshot->fabric));
     return difference.empty() && manager_->fabric()->snapshot->fabric == view->snapshot->fabric;
   };
-  ASSERT_TRUE(WaitUntil(is_settled, kLimit))
+  ASSERT_TRUE(WaitUntil(is_settled, kMaxPatience))
       << "settled: " << manager_->fabric()->routes_settled
       << ", unanswered: " << manager_->fabric()->unanswered.size() << "\n"
       << difference;
@@ -150,7 +150,7 @@ std::string LivingDaemon::Sql(const std::string& query) {
                 directory_,
                 output,
                 ""},
-               kLimit);
+               kMaxPatience);
   EXPECT_TRUE(rows.ok()) << rows.status() << "\n" << query;
   return rows.ok() ? std::string(absl::StripSuffix(*rows, "\n")) : "";
 }

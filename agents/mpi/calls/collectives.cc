@@ -99,13 +99,12 @@ using namespace coppice::mpi;  // NOLINT: the parts of this very library
                   [&] { TracePersistent(*request, [&] { TRACE; }); });                       \
   }
 
-#define COPPICE_C_CALL(NAME, FORTRAN, ARGUMENTS, TRACE)                      \
-  int MPI_##NAME(ARGUMENTS(COPPICE_PARAMETER)) {                             \
-    int error = MPI_SUCCESS;                                                 \
-    if (!(UsesTrees() && Tree##NAME(ARGUMENTS(COPPICE_ARGUMENT), &error))) { \
-      error = PMPI_##NAME(ARGUMENTS(COPPICE_ARGUMENT));                      \
-    }                                                                        \
-    return Traced(error, [&] { TRACE; });                                    \
+#define COPPICE_C_CALL(NAME, FORTRAN, ARGUMENTS, TRACE)                                       \
+  int MPI_##NAME(ARGUMENTS(COPPICE_PARAMETER)) {                                              \
+    int error = MPI_SUCCESS;                                                                  \
+    const auto tree = [&] { return Tree##NAME(ARGUMENTS(COPPICE_ARGUMENT), &error); };        \
+    if (!GoesAlongTree(comm, tree, &error)) error = PMPI_##NAME(ARGUMENTS(COPPICE_ARGUMENT)); \
+    return Traced(error, [&] { TRACE; });                                                     \
   }
 
 namespace {
@@ -113,6 +112,16 @@ namespace {
 bool UsesTrees() {
   const Session& session = Session::Get();
   return session.IsUp() && session.settings().trees != TreesWhen::kNever;
+}
+
+// Whether `tree` took it, or failed to.
+template <class Tree>
+bool GoesAlongTree(MPI_Comm comm, const Tree& tree, int* error) {
+  if (!UsesTrees()) return false;
+  bool is_taken = true;
+  const int shortage = WithMemory(comm, [&] { is_taken = tree(); });
+  if (shortage != MPI_SUCCESS) *error = shortage;
+  return is_taken;
 }
 
 #ifdef OPEN_MPI

@@ -1,9 +1,8 @@
-// Communicators: whoever is made is shown to the trees. Topologies with reorder = true are offered
-// to rank reordering first. A logical of Fortran is 0 or not.
+// Communicators: whoever is made is shown to the trees; Fortran's topologies, too, whose functions
+// of C are in topologies.cc. A logical of Fortran is 0 or not.
 #include <mpi.h>
 
 #include "agents/mpi/calls/fortran.h"
-#include "agents/mpi/reorder/reorder.h"
 #include "agents/mpi/tree/collective_table.h"
 #include "agents/mpi/tree/communicator_trees.h"
 #include "agents/mpi/tree/tree_collectives.h"
@@ -25,11 +24,6 @@ extern __attribute__((weak)) int COPPICE_WEIGHTS_EMPTY;
 }
 
 namespace {
-
-int Made(int error, MPI_Comm* made) {
-  if (error == MPI_SUCCESS) CommunicatorMade(*made);
-  return error;
-}
 
 // Calls make(&made) and hands the new communicator over.
 template <typename Make>
@@ -112,42 +106,6 @@ const int* Weights(const int* address) {
 extern "C" {
 
 COPPICE_COMMUNICATORS(COPPICE_MAKE)
-
-int MPI_Dist_graph_create(MPI_Comm comm, int count, const int sources[], const int degrees[],
-                          const int destinations[], const int weights[], MPI_Info info, int reorder,
-                          MPI_Comm* made) {
-  const DistGraph graph = {count, sources, degrees, destinations, weights};
-  int error = MPI_SUCCESS;
-  if (reorder && ReorderDistGraph(comm, graph, info, made, &error)) {
-    return Made(error, made);
-  }
-  return Made(PMPI_Dist_graph_create(comm, count, sources, degrees, destinations, weights, info,
-                                     reorder, made),
-              made);
-}
-
-int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int in_degree, const int sources[],
-                                   const int in_weights[], int out_degree, const int destinations[],
-                                   const int out_weights[], MPI_Info info, int reorder,
-                                   MPI_Comm* made) {
-  const AdjacentGraph graph = {in_degree,  sources,      in_weights,
-                               out_degree, destinations, out_weights};
-  int error = MPI_SUCCESS;
-  if (reorder && ReorderAdjacentGraph(comm, graph, info, made, &error)) {
-    return Made(error, made);
-  }
-  return Made(PMPI_Dist_graph_create_adjacent(comm, in_degree, sources, in_weights, out_degree,
-                                              destinations, out_weights, info, reorder, made),
-              made);
-}
-
-int MPI_Cart_create(MPI_Comm comm, int dimensions, const int sizes[], const int periods[],
-                    int reorder, MPI_Comm* made) {
-  const Grid grid = {dimensions, sizes, periods};
-  int error = MPI_SUCCESS;
-  if (reorder && ReorderGrid(comm, grid, made, &error)) return Made(error, made);
-  return Made(PMPI_Cart_create(comm, dimensions, sizes, periods, reorder, made), made);
-}
 
 COPPICE_COMMUNICATORS(COPPICE_MAKE_IN_FORTRAN)
 COPPICE_MAKE_IN_FORTRAN(Cart_create, cart_create, COPPICE_CART_ARGUMENTS)

@@ -28,7 +28,7 @@ class AgentPatience final {
   static constexpr int kShare = 20;  // one of so many parts of the time may be waited
   // About as long as an agent takes to come back under a service manager.
   static constexpr Duration kAwhile = std::chrono::seconds(10);
-  static constexpr Duration kLongest = std::chrono::minutes(10);
+  static constexpr Duration kMaxPause = std::chrono::minutes(10);
 
   // `question`: how long one may take, which is more than nothing.
   AgentPatience(Duration question, Time now)
@@ -54,7 +54,7 @@ class AgentPatience final {
       return;
     }
     away_until_ = now + pause_;
-    pause_ = std::min(2 * pause_, kLongest);
+    pause_ = std::min(2 * pause_, kMaxPause);
   }
   // This process waited for another one's question, which nobody answered. What answers here may be
   // another agent, but hardly another daemon.

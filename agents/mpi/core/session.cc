@@ -98,7 +98,7 @@ std::string RunName() {
 }
 
 constexpr int kChildren = 16;
-constexpr long kFirstPauseNs = 200'000, kLongestPauseNs = 20'000'000;
+constexpr long kFirstPauseNs = 200'000, kMaxPauseNs = 20'000'000;
 
 // Names are of a world: what was spawned asks the same launcher.
 std::string NameOf(const std::string& what) {
@@ -139,7 +139,7 @@ std::string WaitFor(const std::vector<std::string>& names, Clock::time_point dea
     }
     if (Clock::now() >= deadline) return "";
     nanosleep(&pause, nullptr);
-    pause.tv_nsec = std::min(2 * pause.tv_nsec, kLongestPauseNs);
+    pause.tv_nsec = std::min(2 * pause.tv_nsec, kMaxPauseNs);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <climits>
 #include <cstdlib>
 
+#include "proto/text/byte_size.h"
 #include "proto/text/environment.h"
 
 namespace coppice::mpi {
@@ -31,9 +32,7 @@ class Environment {
     return Number(name, "milliseconds", 1, 24 * 3600 * 1000, preset);
   }
 
-  // `otherwise`: what is taken for a value that is none, in words; empty: the preset.
-  int Number(const char* name, const std::string& unit, int least, int most, int preset,
-             const std::string& otherwise = "") {
+  int Number(const char* name, const std::string& unit, int least, int most, int preset) {
     const std::string value = Text(name);
     if (value.empty()) return preset;
     char* end = nullptr;
@@ -43,7 +42,16 @@ class Environment {
       return static_cast<int>(number);
     }
     Complain(name, value, unit + " from " + std::to_string(least) + " to " + std::to_string(most),
-             otherwise.empty() ? std::to_string(preset) : otherwise);
+             std::to_string(preset));
+    return preset;
+  }
+
+  // With suffixes.
+  int Bytes(const char* name, int preset, const std::string& otherwise) {
+    const std::string value = Text(name);
+    if (value.empty()) return preset;
+    if (const auto size = ParseByteSize(value, INT_MAX)) return static_cast<int>(*size);
+    Complain(name, value, "bytes, such as 8K or 1M, up to " + std::to_string(INT_MAX), otherwise);
     return preset;
   }
 
@@ -83,8 +91,8 @@ Settings ReadSettings(std::string* problems) {
   settings.trees = environment.Trees("COPPICE_TREES");
   settings.trees_after = environment.Number("COPPICE_TREES_AFTER", "collectives", 0, 1'000'000'000,
                                             settings.trees_after);
-  settings.trees_max_bytes = environment.Number("COPPICE_TREES_MAX_BYTES", "bytes", 0, INT_MAX,
-                                                settings.trees_max_bytes, "what is usual");
+  settings.trees_max_bytes =
+      environment.Bytes("COPPICE_TREES_MAX_BYTES", settings.trees_max_bytes, "what is usual");
   settings.timeout_ms = environment.Milliseconds("COPPICE_TIMEOUT_MS", settings.timeout_ms);
   settings.start_timeout_ms =
       environment.Milliseconds("COPPICE_START_TIMEOUT_MS", settings.start_timeout_ms);

@@ -257,16 +257,14 @@ bool Find(MPI_Comm comm, bool* was_seen, CommunicatorTrees** trees) {
   return true;
 }
 
-// When all members see a communicator for the first time.
+// When all members see a communicator for the first time. From here on they count alike, so one
+// that finds no memory cannot go another way than the others: it throws std::bad_alloc.
 CommunicatorTrees* Begin(MPI_Comm comm) {
   const Settings& settings = Session::Get().settings();
-  CommunicatorTrees* trees = nullptr;
-  if (MayHaveTree(comm)) {
-    // All members go the same way from here on, so one that finds no memory cannot go another.
-    trees = new (std::nothrow) CommunicatorTrees;
-    if (trees == nullptr) PMPI_Abort(comm, MPI_ERR_NO_MEM);
-  }
-  PMPI_Comm_set_attr(comm, key, trees);
+  std::unique_ptr<CommunicatorTrees> made;
+  if (MayHaveTree(comm)) made = std::make_unique<CommunicatorTrees>();
+  if (PMPI_Comm_set_attr(comm, key, made.get()) != MPI_SUCCESS) throw std::bad_alloc();
+  CommunicatorTrees* const trees = made.release();
   if (trees == nullptr) return nullptr;
   for (auto* const of : {&trees->of_short, &trees->of_long}) {
     of->next = of->pause = static_cast<uint64_t>(settings.trees_after);

@@ -92,7 +92,8 @@ constexpr uint64_t kAskedAtLeast = uint64_t{256} << 10U;
 constexpr uint64_t kLongEnough = kAskedAtLeast + 1;
 
 // Collective over `comm`, for a collective of so many bytes, once; null on all ranks if there is no
-// tree for it. The caller may keep it until the collective is over.
+// tree for it. The caller may keep it until the collective is over. Throws std::bad_alloc
+// (WithMemory of tree_collectives.h).
 CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes);
 
 // This member leaves a collective to the MPI library which others may carry out along a tree: what

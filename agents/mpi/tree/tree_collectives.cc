@@ -265,10 +265,10 @@ bool TreeAllreduce(const void* send, void* receive, int count, MPI_Datatype type
   return Run(comm, tree, Reach::kAll, &flow, kCountAllreduce, error);
 }
 
-void CommunicatorMade(MPI_Comm comm) {
+int CommunicatorMade(MPI_Comm comm) {
   const Session& session = Session::Get();
-  if (!session.IsUp() || session.settings().trees != TreesWhen::kCreation) return;
-  TreeOf(comm, COPPICE_OPERATION_ALLREDUCE, 0);
+  if (!session.IsUp() || session.settings().trees != TreesWhen::kCreation) return MPI_SUCCESS;
+  return WithMemory(comm, [comm] { TreeOf(comm, COPPICE_OPERATION_ALLREDUCE, 0); });
 }
 
 void StartTrees() {

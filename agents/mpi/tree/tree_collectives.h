@@ -3,12 +3,13 @@
 //
 // Each function of collective_table.h is Tree...: collective over `comm`, and all members take the
 // same way: true: the collective was carried out, and *error is what MPI returns; false: nothing
-// was sent, call the native one.
+// was sent, call the native one. Throws std::bad_alloc, before anything was sent.
 #ifndef COPPICE_AGENTS_MPI_TREE_TREE_COLLECTIVES_H_
 #define COPPICE_AGENTS_MPI_TREE_TREE_COLLECTIVES_H_
 
 #include <mpi.h>
 
+#include "agents/mpi/core/communicator_ranks.h"
 #include "agents/mpi/tree/collective_table.h"
 
 namespace coppice::mpi {
@@ -21,8 +22,25 @@ COPPICE_TREE_COLLECTIVES(COPPICE_TREE_CALL)
 #undef COPPICE_TREE_CALL
 
 // Collective over the new communicator, right after it was made; does nothing unless trees are
-// asked for at creation. MPI_COMM_NULL is allowed.
-void CommunicatorMade(MPI_Comm comm);
+// asked for at creation. MPI_COMM_NULL is allowed. Returns as WithMemory.
+int CommunicatorMade(MPI_Comm comm);
+// The same of what an MPI function has made, if it has: `error` is what it returned.
+inline int Made(int error, const MPI_Comm* made) {
+  return error == MPI_SUCCESS ? CommunicatorMade(*made) : error;
+}
+
+// MPI_SUCCESS; or `work` finds no memory. That is MPI_ERR_NO_MEM, told to the handler of `comm`, as
+// a shortage within MPI: the others, which have no word of it, go along the tree.
+template <class Work>
+int WithMemory(MPI_Comm comm, const Work& work) {
+  const bool has_memory = HasMemoryFor([&work] {
+    work();
+    return true;
+  });
+  if (has_memory) return MPI_SUCCESS;
+  PMPI_Comm_call_errhandler(comm, MPI_ERR_NO_MEM);
+  return MPI_ERR_NO_MEM;
+}
 
 // By MPI_Init and MPI_Finalize, beside Session's.
 void StartTrees();

@@ -1,14 +1,13 @@
 #include "daemon/manager/distances/agent_table.h"
 
-#include <algorithm>
 #include <optional>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/distances/measurement.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 AgentTable::Entered AgentTable::Enter(AgentInfo info, std::shared_ptr<const AgentLink> link,
@@ -79,7 +78,6 @@ std::vector<std::string> AgentTable::Connected() const {
 
 namespace {
 
-constexpr size_t kLongestHostName = 255;
 constexpr size_t kMaxPorts = 64;
 constexpr size_t kMaxShown = 64;         // characters of what is refused
 constexpr uint32_t kMaxParts = 1 << 16;  // cores of a node, and whatever has some of them
@@ -94,12 +92,6 @@ constexpr double kMinBandwidthGbps = 1e-6, kMaxBandwidthGbps = 1e4;
 // Texts of the wire in messages: short, and nothing that a terminal would obey.
 std::string Quoted(absl::string_view text) {
   return absl::StrCat("\"", absl::CHexEscape(text.substr(0, kMaxShown)), "\"");
-}
-
-bool IsWord(absl::string_view text) {
-  return !text.empty() && text.size() <= kLongestHostName &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); });
 }
 
 bool IsAddress(absl::string_view text) {
@@ -137,7 +129,7 @@ absl::Status CheckCount(const char* name, uint32_t value) {
 absl::Status CheckAgentInfo(const AgentInfo& info) {
   if (!IsWord(info.host)) {
     return absl::InvalidArgumentError(absl::StrCat("hello.host: ", Quoted(info.host),
-                                                   " is no host name; give 1 to ", kLongestHostName,
+                                                   " is no host name; give 1 to ", kMaxWordBytes,
                                                    " characters without spaces"));
   }
   if (info.ports.size() > kMaxPorts) {
@@ -149,9 +141,9 @@ absl::Status CheckAgentInfo(const AgentInfo& info) {
         absl::StrCat("hello.measure_address: ", Quoted(info.measure_address),
                      "; give HOST:PORT where other agents reach this one, or nothing"));
   }
-  if (info.version.size() > kLongestHostName) {
+  if (info.version.size() > kMaxWordBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("hello.version: more than ", kLongestHostName, " characters; give a version"));
+        absl::StrCat("hello.version: more than ", kMaxWordBytes, " characters; give a version"));
   }
   RETURN_IF_ERROR(CheckCount("cores", info.cores));
   RETURN_IF_ERROR(CheckCount("packages", info.packages));

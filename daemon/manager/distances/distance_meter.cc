@@ -64,7 +64,7 @@ void DistanceMeter::Stop() {
 
 void DistanceMeter::Loop() {
   for (;;) {
-    const absl::Duration wait = std::min(Expire(), kLongestWait);
+    const absl::Duration wait = std::min(Expire(), kMaxWait);
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, absl::ToChronoNanoseconds(wait),
                       [this] { return timer_.stopping() || woken_; });

@@ -1,5 +1,4 @@
-#include "daemon/manager/mapping/pattern_codec.h"
-
+// A pattern as bytes, in the form that pattern_store.h states.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/mapping/input/pattern_file.h"
 
 namespace coppice {

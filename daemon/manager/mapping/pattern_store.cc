@@ -9,7 +9,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "daemon/base/status_macros.h"
-#include "daemon/manager/mapping/pattern_codec.h"
 #include "proto/text/plain_text.h"
 
 namespace coppice {
@@ -17,7 +16,7 @@ namespace {
 
 constexpr size_t kPartBytes = 256 << 10;
 constexpr uint64_t kMinBytes = 4096;  // that a pattern takes: pages of the database, its record
-constexpr size_t kLongestPatternName = 128;
+constexpr size_t kMaxPatternName = 128;
 constexpr uint64_t kMega = 1'000'000;
 
 uint64_t Taken(const PatternRecord& record) { return std::max(record.stored_bytes, kMinBytes); }
@@ -71,7 +70,7 @@ absl::Status CheckOrder(const JobRecord& job, const std::vector<uint32_t>& posit
 
 absl::Status CheckPatternName(absl::string_view name) {
   const bool is_spelt =
-      name.size() <= kLongestPatternName && std::all_of(name.begin(), name.end(), [](char c) {
+      name.size() <= kMaxPatternName && std::all_of(name.begin(), name.end(), [](char c) {
         return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
                absl::string_view("._-+/@").find(c) != absl::string_view::npos;
       });
@@ -82,8 +81,8 @@ absl::Status CheckPatternName(absl::string_view name) {
   });
   if (is_spelt && are_names) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("\"", ShownText(CutText(name, kLongestPatternName)),
-                   "\" is no name of a pattern; give 1 to ", kLongestPatternName,
+      absl::StrCat("\"", ShownText(CutText(name, kMaxPatternName)),
+                   "\" is no name of a pattern; give 1 to ", kMaxPatternName,
                    " letters, digits and . _ - + / @, with something other than . or .. between "
                    "slashes that does not begin with -"));
 }

@@ -6,6 +6,7 @@
 #ifndef COPPICE_DAEMON_MANAGER_MAPPING_PATTERN_STORE_H_
 #define COPPICE_DAEMON_MANAGER_MAPPING_PATTERN_STORE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -102,6 +103,23 @@ class PatternStore final {
   int64_t last_id_ ABSL_GUARDED_BY(writing_) = 0;
   int64_t unfinished_ ABSL_GUARDED_BY(writing_) = 0;  // id whose parts may be there; 0: none
 };
+
+// --- A pattern as bytes, for the store: small, and the same on every machine (pattern_codec.cc)
+// ---
+//
+//   "CPP1"  flags  ranks  then for each rank: pairs, and for each pair in order of the peers:
+//           peer less the last peer, bytes, messages
+//
+// Numbers are varints (7 bits a byte, lowest first), except weights that are not whole, which are 8
+// bytes, IEEE 754, lowest first. flags: 1 bytes are whole, 2 there are messages, 4 these are whole.
+
+// About 5 bytes a pair and direction for whole weights.
+std::string EncodePattern(const Pattern& pattern);
+// How much memory DecodePattern takes beside `data`, from above. One pass over it.
+size_t DecodingBytes(absl::string_view data);
+// DATA_LOSS, with the position: not what EncodePattern writes. Takes memory in proportion to `data`
+// and the ranks, of which there are at most Pattern::kMaxRanks.
+absl::StatusOr<std::shared_ptr<const Pattern>> DecodePattern(absl::string_view data);
 
 // 1 to 128 letters, digits and . _ - + / @; between slashes there is something, which is neither .
 // nor .. and does not begin with -. INVALID_ARGUMENT names the text.

@@ -9,14 +9,14 @@
 #include "absl/synchronization/mutex.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/distances/distance_store.h"
+#include "daemon/manager/mapping/search_bytes.h"
 #include "daemon/mapping/algorithm.h"
-#include "daemon/mapping/search_bytes.h"
 #include "proto/text/node_list.h"
 
 namespace coppice {
 namespace {
 
-constexpr absl::Duration kShortestBudget = absl::Milliseconds(1);
+constexpr absl::Duration kMinBudget = absl::Milliseconds(1);
 constexpr absl::Duration kProgressEvery = absl::Milliseconds(100);
 constexpr absl::Duration kSignOfLifeEvery = absl::Seconds(1);
 constexpr int kProgressShare = 10;  // of a search's time, one part in so many goes into progress
@@ -43,9 +43,9 @@ SeatCounts SeatsOf(const JobRecord& job) {
   return {job.endpoints.size(), places.size()};
 }
 
-// An estimate from above of what a search holds beside the published fabric.
+// An estimate from above of what a search holds beside the published fabric; null: none is begun.
 size_t BytesNeeded(const MappingTask& task, const SeatCounts& seats, const Snapshot& snapshot,
-                   absl::string_view algorithm,
+                   const MappingAlgorithm* algorithm,
                    absl::Span<const std::pair<std::string, double>> parameters, uint32_t threads) {
   const Fabric& fabric = *snapshot.fabric;
   SearchExtent extent;
@@ -64,8 +64,8 @@ size_t BytesNeeded(const MappingTask& task, const SeatCounts& seats, const Snaps
   if (task.distance == PlaceDistanceKind::kMeasured) distances = 8 * extent.places * extent.places;
   const size_t problem = 2 * task.pattern->MemoryBytes() + 256 * extent.slots +
                          64 * extent.channels + std::min(distances, kMaxDistances);
-  if (algorithm.empty()) return problem;
-  SetMethod(algorithm, parameters, ObjectiveOf(task), extent);
+  if (algorithm == nullptr) return problem;
+  SetMethod(*algorithm, parameters, ObjectiveOf(task), extent);
   return problem + SearchBytes(extent, threads);
 }
 
@@ -229,7 +229,7 @@ absl::StatusOr<std::vector<EndpointIndex>> RankMapper::EndpointsOf(const Mapping
 }
 
 absl::StatusOr<RankMapper::Question> RankMapper::Ask(
-    const MappingTask& given, absl::string_view algorithm,
+    const MappingTask& given, const MappingAlgorithm* algorithm,
     absl::Span<const std::pair<std::string, double>> parameters) {
   const std::shared_ptr<const FabricView> view = manager_->fabric();
   if (view == nullptr) return NoFabricError();
@@ -319,15 +319,15 @@ absl::Status RankMapper::CheckMoved(const Question& question) const {
 absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const MapWatch& watch) {
   const absl::Duration budget =
       args.budget == absl::ZeroDuration() ? options_.default_budget : args.budget;
-  if (budget < kShortestBudget || budget > options_.max_budget) {
+  if (budget < kMinBudget || budget > options_.max_budget) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "a budget of ", absl::FormatDuration(budget), "; give ",
-        absl::FormatDuration(kShortestBudget), " to ", absl::FormatDuration(options_.max_budget),
+        "a budget of ", absl::FormatDuration(budget), "; give ", absl::FormatDuration(kMinBudget),
+        " to ", absl::FormatDuration(options_.max_budget),
         budget > options_.max_budget ? ", or raise mapping.max_budget of the daemon" : ""));
   }
   ASSIGN_OR_RETURN(const MappingAlgorithm* const algorithm,
                    FindMappingAlgorithm(args.algorithm.empty() ? kAutoAlgorithm : args.algorithm));
-  ASSIGN_OR_RETURN(Question question, Ask(args.task, algorithm->name, args.parameters));
+  ASSIGN_OR_RETURN(Question question, Ask(args.task, algorithm, args.parameters));
   const MappingProblem& problem = question.problem;
   Pace pace(*clock_, budget, problem, question.before, watch);
   AlgorithmOptions options;
@@ -371,7 +371,7 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
 absl::StatusOr<EvaluationView> RankMapper::Evaluate(const MappingTask& task,
                                                     const std::vector<uint32_t>& positions,
                                                     std::optional<LaunchFormat> emit) {
-  ASSIGN_OR_RETURN(const Question question, Ask(task, "", {}));
+  ASSIGN_OR_RETURN(const Question question, Ask(task, nullptr, {}));
   const MappingProblem& problem = question.problem;
   ASSIGN_OR_RETURN(const Mapping mapping,
                    MappingOf(*problem.places, problem.rank_count(), positions));
@@ -391,7 +391,7 @@ absl::StatusOr<EvaluationView> RankMapper::Evaluate(const MappingTask& task,
 }
 
 absl::StatusOr<ProblemView> RankMapper::Problem(const MappingTask& task) {
-  ASSIGN_OR_RETURN(const Question question, Ask(task, "", {}));
+  ASSIGN_OR_RETURN(const Question question, Ask(task, nullptr, {}));
   const MappingProblem& problem = question.problem;
   const size_t places = std::min(problem.places->count(), PlainProblem::kMaxSlots);
   ASSIGN_OR_RETURN(

@@ -136,8 +136,8 @@ class RankMapper final {
     MappingMeasures before;
     bool over_links = false;  // the tables do not lead there; shortest paths instead
   };
-  // For a search by `algorithm`; empty: for measures alone.
-  absl::StatusOr<Question> Ask(const MappingTask& given, absl::string_view algorithm,
+  // For a search by `algorithm`; null: for measures alone.
+  absl::StatusOr<Question> Ask(const MappingTask& given, const MappingAlgorithm* algorithm,
                                absl::Span<const std::pair<std::string, double>> parameters);
   // From places and routes to distances and the present order's measures. NOT_FOUND: no route.
   absl::Status Measured(Question& question) const;

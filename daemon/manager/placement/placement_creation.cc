@@ -73,7 +73,8 @@ void Fill(const Fabric& fabric, const PlacementPlan& plan, const PlacementTask& 
   record.permutation = plan.permutation;
   record.is_exclusive = task.constraints.exclusive_switches;
   record.reason = plan.reason;
-  record.measures = MeasuresJson(plan.measures, plan.is_optimal);
+  record.measures = plan.measures;
+  record.is_optimal = plan.is_optimal;
 }
 
 absl::Status CheckCount(size_t requests) {
@@ -98,11 +99,11 @@ absl::Status Placements::CheckArgs(const Draft& draft) const {
     status.Update(CheckLength("display_name", args.display_name, kMaxNameBytes));
     status.Update(CheckTask(args.task));
     status.Update(CheckPositions(args.task, options_->max_job_ranks));
-    const absl::Duration term = args.term.value_or(kShortestTerm);
-    if (term < kShortestTerm || term > kLongestTerm) {
-      status.Update(absl::InvalidArgumentError(absl::StrCat(
-          "term: ", absl::FormatDuration(term), " must be between ",
-          absl::FormatDuration(kShortestTerm), " and ", absl::FormatDuration(kLongestTerm))));
+    const absl::Duration term = args.term.value_or(kMinLease);
+    if (term < kMinLease || term > kMaxLease) {
+      status.Update(absl::InvalidArgumentError(
+          absl::StrCat("term: ", absl::FormatDuration(term), " must be between ",
+                       absl::FormatDuration(kMinLease), " and ", absl::FormatDuration(kMaxLease))));
     }
     if (status.ok()) {
       status.Update(tables_->quotas.CheckLease(AccountOf(args), TermOf(args), "term"));
@@ -232,8 +233,6 @@ absl::Status Placements::PlanAll(PlacementSnapshot& placing, Draft& draft, CallB
     PlacementView& view = draft[i].view;
     if (plan.ok()) {
       Fill(fabric, *plan, task, *record);
-      view.measures = plan->measures;
-      view.is_optimal = plan->is_optimal;
       draft[i].wish = {record->nodes, LeavesOf(*placing.index, plan->hosts), record->is_exclusive};
       if (i + 1 < draft.size()) {
         placing.Add(plan->hosts, record->is_exclusive,
@@ -271,7 +270,7 @@ absl::StatusOr<bool> Placements::PlanAndTakeOnce(Draft& draft, CallBudget& budge
   PlacementTurns::Turn turn;
   if (has_turn) {
     ASSIGN_OR_RETURN(turn, turns_.Begin(may_wait));
-    budget.LimitTo(kLongestTurn);
+    budget.LimitTo(kMaxTurn);
   }
   ASSIGN_OR_RETURN(PlacementSnapshot placing, TakeSnapshot());
   RETURN_IF_ERROR(PlanAll(placing, draft, budget, /*is_advice=*/false));

@@ -1,13 +1,8 @@
 #include "daemon/manager/placement/placement_view.h"
 
-#include <cmath>
-#include <type_traits>
 #include <utility>
-#include <variant>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
 #include "daemon/manager/placement/placements.h"
@@ -16,15 +11,6 @@
 
 namespace coppice {
 namespace {
-
-// The number behind "name":, if it is there.
-bool Find(absl::string_view json, absl::string_view name, double& value) {
-  const size_t at = json.find(absl::StrCat("\"", name, "\":"));
-  if (at == absl::string_view::npos) return false;
-  absl::string_view text = json.substr(at + name.size() + 3);
-  text = text.substr(0, text.find_first_of(",}"));
-  return absl::SimpleAtod(text, &value) && std::isfinite(value);
-}
 
 constexpr size_t kMaxNamesTold = 5;
 constexpr uint32_t kMaxRanksPerNode = 1u << 16;
@@ -95,32 +81,6 @@ absl::StatusOr<NodeDistancesView> DistancesBetween(const PlacementIndex& index,
 
 }  // namespace
 
-std::string MeasuresJson(const PlacementMeasures& measures, bool is_optimal) {
-  std::string json = "{";
-  ForEachMeasure([&](const PlacementMeasure& measure) {
-    absl::StrAppendFormat(&json, "\"%s\":%.17g,", measure.name, measure.Of(measures));
-  });
-  return absl::StrCat(json, "\"is_optimal\":", is_optimal ? 1 : 0, "}");
-}
-
-RecordedMeasures ParseMeasures(absl::string_view json) {
-  RecordedMeasures recorded;
-  double value;
-  ForEachMeasure([&](const PlacementMeasure& measure) {
-    if (!Find(json, measure.name, value)) return;
-    const auto set = [&](auto member) {
-      auto& field = recorded.measures.*member;
-      using Field = std::remove_reference_t<decltype(field)>;
-      if (std::abs(value) < 4e9 || std::is_floating_point_v<Field>) {
-        field = static_cast<Field>(value);
-      }
-    };
-    std::visit(set, measure.member);
-  });
-  recorded.is_optimal = Find(json, "is_optimal", value) && value == 1;
-  return recorded;
-}
-
 absl::Status CheckTask(const PlacementTask& task) {
   if (task.constraints.host_count == 0) {
     return absl::InvalidArgumentError("node_count: ask for at least one node");
@@ -129,10 +89,10 @@ absl::Status CheckTask(const PlacementTask& task) {
     return absl::InvalidArgumentError(
         absl::StrCat("ranks_per_node: ", task.ranks_per_node, "; give 1 to ", kMaxRanksPerNode));
   }
-  if (task.budget < absl::ZeroDuration() || task.budget > kLongestBudget) {
+  if (task.budget < absl::ZeroDuration() || task.budget > kMaxBudget) {
     return absl::InvalidArgumentError(absl::StrCat("budget: ", absl::FormatDuration(task.budget),
                                                    "; give 1ms to ",
-                                                   absl::FormatDuration(kLongestBudget)));
+                                                   absl::FormatDuration(kMaxBudget)));
   }
   return absl::OkStatus();
 }
@@ -150,7 +110,7 @@ absl::Status CallBudget::Check() const {
   if (IsCancelled()) return absl::CancelledError("the client went away");
   if (clock_->Monotonic() < latest_) return absl::OkStatus();
   return absl::DeadlineExceededError(absl::StrCat("requests: planned for ",
-                                                  absl::FormatDuration(2 * kLongestBudget),
+                                                  absl::FormatDuration(2 * kMaxBudget),
                                                   " without an end; ask for fewer at once"));
 }
 

@@ -51,8 +51,6 @@ using PlacementCancelled = std::function<bool()>;
 // A placement or, with an id of 0, advice. Immutable.
 struct PlacementView {
   std::shared_ptr<const PlacementRecord> record;
-  PlacementMeasures measures;
-  bool is_optimal = false;
   absl::Duration term_left;  // zero unless held
   std::string why_not;       // of advice: there is no placement, and why
 };
@@ -76,24 +74,12 @@ struct NodeDistancesView {
 // "SUBJECT DESCRIPTION"; rpc turns it into a google.rpc.QuotaFailure.
 inline constexpr char kHoldersPayload[] = "coppice/holders";
 
-// The measures of a placement as the JSON text that its record keeps. The reader takes only what
-// the writer makes; of text that somebody edited by hand it reads what it finds.
-
-// {"leaf_switches":2,...,"cost":4.5,"is_optimal":1}
-std::string MeasuresJson(const PlacementMeasures& measures, bool is_optimal);
-
-struct RecordedMeasures {
-  PlacementMeasures measures;
-  bool is_optimal = false;
-};
-RecordedMeasures ParseMeasures(absl::string_view json);
-
 // A task in names as a request in indices of one fabric.
 
 // Of one search, and of all the searches of one call.
-inline constexpr absl::Duration kLongestBudget = absl::Minutes(1);
+inline constexpr absl::Duration kMaxBudget = absl::Minutes(1);
 // Of all the searches of one call while others wait for it to take its nodes.
-inline constexpr absl::Duration kLongestTurn = absl::Seconds(1);
+inline constexpr absl::Duration kMaxTurn = absl::Seconds(1);
 
 // What the searches of one call share: planners are few, and others wait for them. Equal shares of
 // what is left, none of them more than it asks for; what an attempt has used, the next one has not.
@@ -102,8 +88,8 @@ class CallBudget {
   explicit CallBudget(const Clock* clock, PlacementCancelled is_cancelled = nullptr)
       : clock_(clock),
         is_cancelled_(std::move(is_cancelled)),
-        end_(clock->Monotonic() + kLongestBudget),
-        latest_(end_ + kLongestBudget) {}
+        end_(clock->Monotonic() + kMaxBudget),
+        latest_(end_ + kMaxBudget) {}
 
   // The searches from now on share no more than this.
   void LimitTo(absl::Duration most) { end_ = std::min(end_, clock_->Monotonic() + most); }

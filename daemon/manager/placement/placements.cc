@@ -27,11 +27,6 @@ QuotaAmounts AmountsOf(const PlacementRecord& record) {
   return amounts;
 }
 
-PlacementView ViewOfRecord(std::shared_ptr<const PlacementRecord> record) {
-  const RecordedMeasures recorded = ParseMeasures(record->measures);
-  return {std::move(record), recorded.measures, recorded.is_optimal, absl::ZeroDuration(), ""};
-}
-
 }  // namespace
 
 void Placements::Restore(std::vector<PlacementRecord> placements, PlacementId last) {
@@ -95,9 +90,7 @@ void Placements::CountOwner(const std::string& owner, int change) {
 }
 
 PlacementView Placements::ViewOf(const Held& held) const {
-  PlacementView view = ViewOfRecord(held.record);
-  view.term_left = std::max(held.deadline - clock_->Monotonic(), absl::ZeroDuration());
-  return view;
+  return {held.record, std::max(held.deadline - clock_->Monotonic(), absl::ZeroDuration()), ""};
 }
 
 absl::StatusOr<PlacementRecord> Placements::FromStore(PlacementId id) {
@@ -124,7 +117,8 @@ absl::StatusOr<PlacementView> Placements::Get(PlacementId id) {
     if (const std::shared_ptr<Held> held = Find(id)) return ViewOf(*held);
   }
   ASSIGN_OR_RETURN(PlacementRecord record, FromStore(id));
-  return ViewOfRecord(std::make_shared<const PlacementRecord>(std::move(record)));
+  return PlacementView{std::make_shared<const PlacementRecord>(std::move(record)),
+                       absl::ZeroDuration(), ""};
 }
 
 Placements::Views Placements::List(PlacementId after, size_t limit) const {

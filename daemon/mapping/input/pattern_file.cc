@@ -212,8 +212,9 @@ absl::StatusOr<PatternPointer> WithMessages(const Pattern& bytes, const Pattern&
 }
 
 size_t MakingBytes(size_t entries, size_t ranks) {
-  // Counted from Pattern::Make and found to be enough (tests/unit/mapping/search_bytes_test.cc): a
-  // list that has grown, the two halves of each entry, what is kept of them.
+  // Counted from Pattern::Make and found to be enough
+  // (tests/unit/manager/mapping/search_bytes_test.cc): a list that has grown, the two halves of
+  // each entry, what is kept of them.
   constexpr size_t kOfEntry = 200, kOfRank = 80;
   return kOfEntry * entries + kOfRank * ranks;
 }

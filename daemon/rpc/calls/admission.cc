@@ -381,8 +381,8 @@ absl::Status Admission::TooSlow(const AdmittedCall& call, absl::Duration now) co
                             caller.agent->counts.readings >= kReadingsOfAgent;
   absl::Duration longest = bounds_.longest_reading;
   if (blocks_all || blocks_agent) {
-    longest = std::min(
-        longest, caller.account.counts.readings > 1 ? kLongestReadingOfMany : kLongestReadingOfOne);
+    longest = std::min(longest,
+                       caller.account.counts.readings > 1 ? kMaxReadingOfMany : kMaxReadingOfOne);
   }
   if (took <= longest) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("the request had not come after ",

@@ -88,8 +88,8 @@ class Admission final {
   static constexpr uint32_t kAllReadings = 16;
   // How long a request may be read when others cannot be for want of a place: of a caller that has
   // several such, and of one that has no other.
-  static constexpr absl::Duration kLongestReadingOfMany = absl::Seconds(1);
-  static constexpr absl::Duration kLongestReadingOfOne = absl::Seconds(10);
+  static constexpr absl::Duration kMaxReadingOfMany = absl::Seconds(1);
+  static constexpr absl::Duration kMaxReadingOfOne = absl::Seconds(10);
   // A request or an answer that is not counted, as there are only so many calls.
   static constexpr int64_t kSmall = 16 << 10;
   // All for whom one agent calls have together what so many callers may have.

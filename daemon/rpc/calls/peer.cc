@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -23,7 +22,6 @@ namespace coppice {
 namespace {
 
 constexpr size_t kMaxShown = 100;  // characters of a name that is none
-constexpr size_t kLongestHost = 255;
 // A node's users are each asked for once a minute, by a thread of gRPC; more than these are not a
 // node's.
 constexpr int kMaxQuestions = 256;
@@ -69,9 +67,7 @@ std::optional<std::string> HostIn(absl::string_view name, absl::string_view patt
     return std::nullopt;
   }
   // It becomes part of an owner's name.
-  const bool is_word =
-      !name.empty() && name.size() <= kLongestHost && absl::c_all_of(name, absl::ascii_isgraph);
-  return is_word ? std::optional<std::string>(name) : std::nullopt;
+  return IsWord(name) ? std::optional<std::string>(name) : std::nullopt;
 }
 
 Peer AgentOf(std::string user, std::string host) {

@@ -72,13 +72,15 @@ void ToProto(const FabricView& view, const DaemonCounts& counts, v1::FabricSumma
   summary.set_mads_timed_out(view.mads_timed_out);
   for (const UnansweredNode& node : view.unanswered) summary.add_unanswered(Words(node));
   summary.set_has_subnet_manager(view.has_subnet_manager);
+  summary.set_subnet_manager_silent(view.is_subnet_manager_silent);
   summary.set_entries_total(counts.entries_total);
   summary.set_entries_taken(counts.entries_taken);
   summary.set_active_jobs(counts.active_jobs);
   summary.set_granted_trees(counts.granted_trees);
   summary.set_last_sweep_error(counts.last_sweep_error);
+  v1::DownLinks& down = *summary.mutable_down_links();  // there even if none is
   for (const DownLink& link : counts.down_links) {
-    v1::DownLink& message = *summary.mutable_down_links()->add_links();
+    v1::DownLink& message = *down.add_links();
     ToProto(link.ends[0], *message.mutable_a());
     ToProto(link.ends[1], *message.mutable_b());
     message.set_rate(link.rate);

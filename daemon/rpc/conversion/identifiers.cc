@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kMaxDurationSeconds = 315'576'000'000;  // google/protobuf/duration.proto
 constexpr int64_t kNanosPerSecond = 1'000'000'000;
 constexpr size_t kDefaultPage = 1000;
-constexpr size_t kLargestPage = 10000;
+constexpr size_t kMaxPageItems = 10000;
 constexpr size_t kQuotedBytes = 64;  // of a bad text, in a message
 
 std::string Quoted(absl::string_view text) {
@@ -103,7 +103,7 @@ absl::StatusOr<size_t> PageSize(int32_t requested) {
     return absl::InvalidArgumentError(
         absl::StrCat("page_size ", requested, " is negative: give 0 (the default) to 10000"));
   }
-  return requested == 0 ? kDefaultPage : std::min<size_t>(requested, kLargestPage);
+  return requested == 0 ? kDefaultPage : std::min<size_t>(requested, kMaxPageItems);
 }
 
 absl::StatusOr<int64_t> ParseIdToken(absl::string_view token) {

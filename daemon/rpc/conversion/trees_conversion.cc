@@ -58,7 +58,7 @@ void AlternativesToProto(const std::vector<Alternative>& alternatives, v1::Tree&
     alternative.set_type(ToProto(mine.type));
     alternative.set_builder(WireOf(kBuilders, mine.builder));
     alternative.set_width(mine.width);
-    alternative.set_total_us(mine.total_us.value_or(0));
+    if (mine.total_us) alternative.set_total_us(*mine.total_us);
     alternative.set_why_not(mine.why_not);
   }
 }

@@ -112,7 +112,7 @@ absl::StatusOr<mode_t> GiveToGroup(const std::string& path, const AccessOptions&
 }
 
 // A client that does not take what was sent to it for so long has gone.
-constexpr unsigned kLongestUnheardMs = 20'000;
+constexpr unsigned kMaxUnheardMs = 20'000;
 
 // Half of what the process may have: the rest is for Unix sockets, which users and administrators
 // of this machine come by, and for files.
@@ -132,7 +132,7 @@ absl::Status CannotListen(const std::string& address, absl::string_view what,
 // What accepted sockets have, too.
 bool SetOptions(int fd, int family) {
   const int on = 1, off = 0;
-  const unsigned longest = kLongestUnheardMs;
+  const unsigned longest = kMaxUnheardMs;
   return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
          setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) == 0 &&
          setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &longest, sizeof(longest)) == 0 &&

@@ -16,6 +16,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "proto/text/plain_text.h"
 
 namespace coppice {
 namespace {
@@ -40,10 +41,9 @@ std::string NetworkText(in6_addr address) {
   return absl::StrCat(text, "/64");
 }
 
-constexpr size_t kLongestName = 255;
 constexpr size_t kFirstBuffer = 4096;
-constexpr size_t kLargestBuffer = 1 << 20;  // of one entry; a group may list thousands of members
-constexpr int kMaxGroups = 65'536;          // NGROUPS_MAX
+constexpr size_t kMaxBuffer = 1 << 20;  // of one entry; a group may list thousands of members
+constexpr int kMaxGroups = 65'536;      // NGROUPS_MAX
 
 struct Account {
   std::string name;
@@ -58,7 +58,7 @@ auto FindEntry(Call call, Tell tell) -> std::optional<decltype(tell(std::declval
   Entry* found = nullptr;
   std::vector<char> buffer;
   int error = ERANGE;
-  for (size_t size = kFirstBuffer; error == ERANGE && size <= kLargestBuffer; size *= 4) {
+  for (size_t size = kFirstBuffer; error == ERANGE && size <= kMaxBuffer; size *= 4) {
     buffer.resize(size);
     error = call(&entry, buffer.data(), size, &found);
   }
@@ -170,10 +170,7 @@ std::optional<uid_t> UnixUsers::Ask(const std::string& name) {
 
 std::optional<UnixUser> UnixUsers::FindNamed(const std::string& user,
                                              absl::FunctionRef<bool()> may_ask) {
-  const bool is_word =
-      user.size() <= kLongestName &&
-      std::all_of(user.begin(), user.end(), [](unsigned char c) { return std::isgraph(c) != 0; });
-  if (user.empty() || !is_word) return std::nullopt;
+  if (!IsWord(user)) return std::nullopt;
   std::optional<uid_t> uid;
   if (IsNumber(user)) {
     uid_t number = 0;

@@ -66,14 +66,14 @@ class KeptAnswers final {
     return found->second.value;
   }
   void Put(const Key& key, Value value) {
-    if (answers_.size() >= kMost) answers_.clear();
+    if (answers_.size() >= kMaxAnswers) answers_.clear();
     answers_[key] = {std::move(value), absl::Now() + kKept};
   }
   void Clear() { answers_.clear(); }
 
  private:
   static constexpr absl::Duration kKept = absl::Minutes(1);
-  static constexpr size_t kMost = 65'536;
+  static constexpr size_t kMaxAnswers = 65'536;
   struct Answer {
     Value value;
     absl::Time until;

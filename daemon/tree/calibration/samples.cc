@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/tree/calibration/calibration.h"
+#include "proto/text/names.h"
 
 namespace coppice {
 namespace {
@@ -131,9 +132,8 @@ absl::Status ReadCount(Column column, const std::string& field, Number& number) 
 absl::Status ReadOperation(const std::string& field, Operation& operation) {
   const std::optional<Operation> known = ParseOperation(absl::AsciiStrToLower(field));
   if (!known) {
-    return Error(kOperation, absl::StrCat(Quoted(field),
-                                          " is none of barrier, bcast, reduce, "
-                                          "allreduce"));
+    return Error(kOperation,
+                 absl::StrCat(Quoted(field), " is none of ", absl::StrJoin(kOperationNames, ", ")));
   }
   operation = *known;
   return absl::OkStatus();

@@ -145,6 +145,11 @@ class AlongChangingTrees(unittest.TestCase):
                 self.assertEqual(natively, done.stdout, (where, when))
                 self.assertEqual(2, counts(done.stderr)["bcast"])
 
+    def test_a_shortage_that_no_other_member_hears_of_is_an_error(self):
+        """By the communicator's handler, and nothing was sent."""
+        done = self.run_scripted(2, [ERRORS, "duplicate", "starved"], "", shapes="c")
+        self.assertEqual("class no memory handled 2 times\n", done.stdout)
+
     def test_fortran(self):
         for program in (FORTRAN_77, FORTRAN_08):
             said = counts(self.run_scripted(3, [program], "revise", shapes="r").stderr)

@@ -1,10 +1,14 @@
 // A broadcast that one member has less room for, whose error is to be returned: errors
-// world|duplicate late|early, with 2 ranks. It goes over the world or over a duplicate of it, whose
-// handler only counts; the handler of the world ends the program in the second case.
+// world|duplicate late|early|starved, with 2 ranks. It goes over the world or over a duplicate of
+// it, whose handler only counts; the handler of the world ends the program in the second case.
 //
 //   late   rank 0 sends when rank 1 waits in PMPI_Waitany, if it ever does (along trees), and at
 //          once if not (natively)
 //   early  rank 1 begins when rank 0 is through
+//
+// Or barriers for which the preloaded library has no memory (scripted_coppice.cc):
+//
+//   starved  the first collective of one communicator, and a later one of another
 //
 // Rank 1 says on stdout what came of it: "class CLASS handled TIMES times", and both ranks go on to
 // sum up over another duplicate. Status 3: a sum is wrong, or rank 0 fails.
@@ -12,6 +16,7 @@
 #include <mpi.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace {
@@ -53,6 +58,26 @@ int Broadcast(MPI_Comm comm, int rank, bool is_late, bool has_trees) {
   return error_class;
 }
 
+int Starved(MPI_Comm comm) {
+  setenv("COPPICE_TEST_SCRIPT_STARVED", "1", 1);
+  const int error = MPI_Barrier(comm);
+  unsetenv("COPPICE_TEST_SCRIPT_STARVED");
+  int error_class = MPI_SUCCESS;
+  MPI_Error_class(error, &error_class);
+  return error_class;
+}
+
+// Of both.
+int Starve(MPI_Comm comm) {
+  MPI_Comm later = MPI_COMM_NULL;
+  MPI_Comm_dup(comm, &later);  // with its handler
+  const int first = Starved(comm);
+  SumUp(later);
+  const int second = Starved(later);
+  MPI_Comm_free(&later);
+  return first == second ? first : MPI_SUCCESS;
+}
+
 }  // namespace
 
 // Stands before the MPI library's own, for the preloaded library.
@@ -68,6 +93,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   const bool is_world = argc > 1 && std::strcmp(argv[1], "world") == 0;
   const bool is_late = argc > 2 && std::strcmp(argv[2], "late") == 0;
+  const bool is_starved = argc > 2 && std::strcmp(argv[2], "starved") == 0;
   const bool has_trees = dlsym(RTLD_DEFAULT, "coppice_mpi_tree_counts") != nullptr;
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -77,12 +103,19 @@ int main(int argc, char** argv) {
   MPI_Errhandler count = MPI_ERRHANDLER_NULL;
   MPI_Comm_create_errhandler(Count, &count);
   MPI_Comm_set_errhandler(comm, count);
-  SumUp(comm);
-  const int error_class = Broadcast(comm, rank, is_late, has_trees);
-  Check(rank == 1 || error_class == MPI_SUCCESS, "rank 0 fails");
+  int error_class = MPI_SUCCESS;
+  if (is_starved) {
+    error_class = Starve(comm);
+  } else {
+    SumUp(comm);
+    error_class = Broadcast(comm, rank, is_late, has_trees);
+    Check(rank == 1 || error_class == MPI_SUCCESS, "rank 0 fails");
+  }
   if (rank == 1) {
-    std::printf("class %s handled %d times\n",
-                error_class == MPI_ERR_TRUNCATE ? "truncate" : "another", handled);
+    const char* const name = error_class == MPI_ERR_TRUNCATE ? "truncate"
+                             : error_class == MPI_ERR_NO_MEM ? "no memory"
+                                                             : "another";
+    std::printf("class %s handled %d times\n", name, handled);
     std::fflush(stdout);
   }
   SumUp(other);

@@ -15,6 +15,8 @@
 //   COPPICE_TEST_SCRIPT_WAITS    anything: the program's own thread says so if it asks for a tree
 //   COPPICE_TEST_SCRIPT_MEMORY   N: one of N pieces of the preloaded library's memory is refused,
 //                                half of those above 4 KiB; at each rank others
+//   COPPICE_TEST_SCRIPT_STARVED  anything, set by a program for as long as the preloaded library
+//                                gets no object at all in its first thread
 //
 // At the end the job says on stderr how many trees were granted and how many were not given back,
 // and how many for how many bytes; and each process how often it had no memory. What the preloaded
@@ -30,6 +32,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <random>
 #include <string>
@@ -185,6 +188,13 @@ void* __real_malloc(size_t bytes);
 void* __wrap_malloc(size_t bytes) {
   static Refusals refusals;
   return refusals.Next(bytes) ? nullptr : __real_malloc(bytes);
+}
+
+// By its --wrap=_Znwm: operator new.
+void* __real__Znwm(size_t bytes);
+void* __wrap__Znwm(size_t bytes) {
+  if (gettid() == getpid() && std::getenv("COPPICE_TEST_SCRIPT_STARVED")) throw std::bad_alloc();
+  return __real__Znwm(bytes);
 }
 
 const char* coppice_last_error() { return "the script has no more to say"; }

@@ -4,10 +4,14 @@ and is what the launcher gets.
 
 Usage: daemon_test.py openmpi|mpich COPPICE_SEARCH COPPICED COPPICECTL COPPICE_AGENT
 """
+import contextlib
 import json
+import os
 import pathlib
+import socket
 import subprocess
 import sys
+import threading
 import unittest
 
 import coppiced_process
@@ -16,6 +20,60 @@ from node_agent import Agent
 
 MPI, SEARCH, COPPICED, COPPICECTL, AGENT = sys.argv[1:6]
 RANKS = 16
+# HTTP/2: what a client says first, and a frame that begins a call.
+PREFACE, HEADERS, FIRST_STREAM = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 1, 1
+
+
+class Relay:
+    """A socket before the daemon's. The second call of the first connection does not get there: the
+    connection is cut, and the daemon ended and started anew, which nobody reaches meanwhile."""
+
+    def __init__(self, daemon, path):
+        self.daemon, self.path, self.is_cut = daemon, path, False
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen()
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return self.listener.close()
+            far = socket.socket(socket.AF_UNIX)
+            try:
+                far.connect(self.daemon.socket)
+            except OSError:
+                near.close()
+                far.close()
+                continue
+            threading.Thread(target=self.pass_on, args=(far, near), daemon=True).start()
+            threading.Thread(target=self.pass_on, args=(near, far, not self.is_cut), daemon=True).start()
+
+    def pass_on(self, source, target, is_watched=False):
+        unread = b""
+        begun = len(PREFACE)
+        try:
+            while data := source.recv(65536):
+                unread += data if is_watched else b""
+                while len(unread) >= begun + 9:  # a frame's head (RFC 9113, 4.1)
+                    unread, begun = unread[begun:], 9 + int.from_bytes(unread[begun:begun + 3], "big")
+                    if unread[3] == HEADERS and int.from_bytes(unread[5:9], "big") > FIRST_STREAM:
+                        self.is_cut = True
+                        break
+                if is_watched and self.is_cut:
+                    break
+                target.sendall(data)
+        except OSError:
+            pass  # the other way was cut
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        source.close()
+        if is_watched and self.is_cut:
+            self.daemon.end()
+            self.daemon.start()
 
 
 class Job(unittest.TestCase):
@@ -94,6 +152,30 @@ class Job(unittest.TestCase):
         done = search(*ours)
         self.assertEqual(done.returncode, 5)
         self.assertEqual(done.stderr.count("[UNAVAILABLE]"), 1, done.stderr)
+
+    def search_over_a_restart(self):
+        """The daemon ends when it is to measure the order, and comes back."""
+        relay = Relay(self.daemon, os.path.join(self.daemon.directory, "relay.sock"))
+        self.addCleanup(relay.listener.shutdown, socket.SHUT_RDWR)
+        done = mpi_run.run(MPI, 2, [SEARCH, "--server", "unix:" + relay.path, "--job", self.job, "--json", "--budget",
+                                    "100ms", "--threads", "1", "--pattern", str(self.pattern)],
+                           timeout=300, check=False)
+        self.assertTrue(relay.is_cut, done.stderr)
+        return done
+
+    def test_a_daemon_that_is_started_anew_meanwhile(self):
+        """Its fabric has another version then, and the same links."""
+        done = self.search_over_a_restart()
+        self.assertEqual(0, done.returncode, done.stderr)
+        stored = self.control("map", "--job", self.job, "--stored", json_of=True)
+        self.assertEqual(stored["permutation"], json.loads(done.stdout)["permutation"])
+
+    def test_a_daemon_that_comes_back_with_other_links(self):
+        fabric = self.daemon.command.index("--fabric") + 1
+        self.daemon.command[fabric] = "model:fat-tree(leaves=2,spines=2,hosts-per-leaf=8)"
+        done = self.search_over_a_restart()
+        self.assertEqual((6, 1), (done.returncode, done.stderr.count("[ABORTED]")), done.stderr)
+        self.assertIn("no order is kept", self.control("map", "--job", self.job, "--stored", status=3))
 
     def test_what_the_daemon_refuses_is_told_once(self):
         done = self.search("--application", "nobodys", check=False)

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "client/cli/output.h"
+#include "coppice/v1/agents.pb.h"
 
 namespace coppice::distance_matrix_test {
 namespace {

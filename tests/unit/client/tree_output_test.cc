@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "client/cli/output.h"
+#include "coppice/v1/trees.pb.h"
 
 namespace coppice::tree_output_test {
 namespace {

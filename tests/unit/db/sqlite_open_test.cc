@@ -413,6 +413,33 @@ TEST_F(SqliteOpenTest, DistancesOfTheNinthSchemaAreOverTcp) {
   EXPECT_THAT(RawDatabase(path_).Run("UPDATE distance SET transport = 'udp'"), HasSubstr("CHECK"));
 }
 
+// What a placement measures became a struct of the record; the text in its row did not change.
+TEST_F(SqliteOpenTest, PlacementsOfTheReleaseBeforeAreRead) {
+  const std::string measures =
+      R"({"leaf_switches":2,"pods":1,"mean_distance":2.6666666666666665,"shared_links":0,)"
+      R"("mean_load":0,"switches_without_entries":0,"fragmentation":-1,"traffic":0,)"
+      R"("least_leaf_switches":2,"total_distance":16,"most_load":0,"max_congestion":0,)"
+      R"("cost":8.5666666666666664,"is_optimal":1})";
+  const std::string row = R"(NULL, 7, '', 'ada', '["n1"]', 1, '[]', 0, 300000000000, 3, 'why', ')" +
+                          measures + "', 'held', NULL, 5, NULL, 0)";
+  { ASSERT_TRUE(SqliteStore::Open(path_).ok()); }
+  ASSERT_EQ(RawDatabase(path_).Run("INSERT INTO placement VALUES (1, " + row +
+                                   "; INSERT INTO placement_node VALUES ('n1', 1)"),
+            "");
+  auto store = SqliteStore::Open(path_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  PlacementRecord read = (*store)->Load()->placements.at(0);
+  EXPECT_EQ(read.measures.leaf_switches, 2u);
+  EXPECT_EQ(read.measures.mean_distance, 8.0 / 3);
+  EXPECT_EQ(read.measures.fragmentation, -1);
+  EXPECT_EQ(read.measures.total_distance, 16);
+  EXPECT_TRUE(read.is_optimal);
+  read.id = PlacementId(2);
+  read.nodes = {"n2"};
+  ASSERT_APPLIED((*store)->Apply(PutPlacements{{read}}));
+  EXPECT_EQ(RawDatabase(path_).Run("SELECT measures FROM placement WHERE id = 2"), measures + "\n");
+}
+
 TEST_F(SqliteOpenTest, TheTenthSchemaKnewNoHolders) {
   {
     auto connection = SqliteConnection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,

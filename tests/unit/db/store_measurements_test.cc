@@ -424,6 +424,60 @@ struct Model {
   }
 };
 
+// Counters, loads and a slot of the history, which is closed or not.
+PutCounters RandomPut(std::mt19937_64& random, HistoryResolution resolution, int64_t slot) {
+  const auto below = [&](uint64_t n) { return random() % n; };
+  PutCounters put;
+  for (uint64_t i = below(4); i > 0; --i) {
+    put.counters.push_back(Counted(below(5), static_cast<uint8_t>(below(3)), random()));
+  }
+  if (below(3) == 0) {
+    put.loads.push_back({static_cast<int64_t>(below(3)), below(2) == 1, 0.5,
+                         static_cast<double>(below(9)), At(1), At(2)});
+  }
+  HistoryPart part{resolution, slot - static_cast<int64_t>(below(12) == 0), {}};
+  for (uint64_t i = below(4); i > 0; --i) {
+    part.rows.push_back(Row(below(5), static_cast<uint8_t>(below(3)), below(1 << 20),
+                            static_cast<int>(below(3)) * 30));
+  }
+  if (!part.rows.empty()) put.history.push_back(part);
+  if (below(2) == 1) {
+    const absl::Duration length =
+        below(3) * (resolution == kReading ? absl::Minutes(1) : absl::Hours(3));
+    put.closed.push_back(Slot(slot, static_cast<int64_t>(below(500)), resolution, length));
+  }
+  return put;
+}
+
+void ExpectSameMeasurements(Store& store, const Model& model, HistoryResolution resolution,
+                            std::mt19937_64& random) {
+  const auto below = [&](uint64_t n) { return random() % n; };
+  const Guid node = Switch(below(5));
+  ASSERT_EQ(*store.Counters(node), model.Counters(node));
+  HistoryQuery query{node, static_cast<uint8_t>(below(3)), At(static_cast<int64_t>(below(100))),
+                     At(static_cast<int64_t>(below(600))), resolution};
+  const auto points = *store.History(query), expected = model.History(query);
+  ASSERT_NO_FATAL_FAILURE(ExpectAlike(points, expected));
+  ASSERT_EQ(store.LoadMeasurements()->loads, model.Loads());
+}
+
+// `list`: what is listed in pages, between which events are added in its time and beyond.
+void ExpectSameEvents(Store& store, const Model& model, EventFilter& list,
+                      std::mt19937_64& random) {
+  const auto below = [&](uint64_t n) { return random() % n; };
+  const EventFilter filter = RandomFilter(random);
+  ASSERT_EQ(*store.Events(filter), model.Events(filter));
+  if (below(8) == 0) {
+    list = {.limit = 5};
+    if (below(2) == 0) list.start = At(static_cast<int64_t>(below(500)));
+    if (below(4) != 0) list.end = At(static_cast<int64_t>(below(500)));
+  }
+  const std::vector<EventRecord> page = *store.Events(list);
+  ASSERT_EQ(page, model.Events(list));
+  if (!page.empty()) list.after_id = page.back().id;
+  ASSERT_EQ(*store.KeptEvents(), model.KeptEvents());
+}
+
 // The same random measurements and events, prunings and questions to the store and to the model.
 TEST_F(StoreMeasurementsTest, AgreesWithTheModel) {
   std::mt19937_64 random(TestSeed());
@@ -437,56 +491,19 @@ TEST_F(StoreMeasurementsTest, AgreesWithTheModel) {
   for (int round = 0; round < rounds; ++round) {
     const auto resolution = static_cast<HistoryResolution>(1 + below(3));
     int64_t& slot = next[static_cast<size_t>(resolution) - 1];
-    PutCounters put;
-    for (uint64_t i = below(4); i > 0; --i) {
-      put.counters.push_back(Counted(below(5), static_cast<uint8_t>(below(3)), random()));
-    }
-    if (below(3) == 0) {
-      put.loads.push_back({static_cast<int64_t>(below(3)), below(2) == 1, 0.5,
-                           static_cast<double>(below(9)), At(1), At(2)});
-    }
-    HistoryPart part{resolution, slot - static_cast<int64_t>(below(12) == 0), {}};
-    for (uint64_t i = below(4); i > 0; --i) {
-      part.rows.push_back(Row(below(5), static_cast<uint8_t>(below(3)), below(1 << 20),
-                              static_cast<int>(below(3)) * 30));
-    }
-    if (!part.rows.empty()) put.history.push_back(part);
-    const bool closes = below(2) == 1;
-    if (closes) {
-      const absl::Duration length =
-          below(3) * (resolution == kReading ? absl::Minutes(1) : absl::Hours(3));
-      put.closed.push_back(Slot(slot, static_cast<int64_t>(below(500)), resolution, length));
-    }
+    const PutCounters put = RandomPut(random, resolution, slot);
     const AppendEvents append = RandomEvents(random);
     const PruneHistory prune{static_cast<uint32_t>(below(6))};
     const PruneEvents prune_events{static_cast<int64_t>(200 + below(200)), At(50),
                                    static_cast<uint32_t>(below(6))};
     const absl::Status done = store.Apply(put);
     ASSERT_EQ(done, model.Do(put));
-    if (done.ok() && closes) ++slot;
+    if (done.ok() && !put.closed.empty()) ++slot;
     ASSERT_EQ(store.Apply(append), model.Do(append));
     ASSERT_EQ(store.Apply(prune), model.Do(prune));
     ASSERT_EQ(store.Apply(prune_events), model.Do(prune_events));
-
-    const Guid node = Switch(below(5));
-    ASSERT_EQ(*store.Counters(node), model.Counters(node));
-    HistoryQuery query{node, static_cast<uint8_t>(below(3)), At(static_cast<int64_t>(below(100))),
-                       At(static_cast<int64_t>(below(600))), resolution};
-    const auto points = *store.History(query), expected = model.History(query);
-    ASSERT_NO_FATAL_FAILURE(ExpectAlike(points, expected));
-    ASSERT_EQ(store.LoadMeasurements()->loads, model.Loads());
-    const EventFilter filter = RandomFilter(random);
-    ASSERT_EQ(*store.Events(filter), model.Events(filter));
-    // A list in pages, between which events are added in its time and beyond.
-    if (below(8) == 0) {
-      list = {.limit = 5};
-      if (below(2) == 0) list.start = At(static_cast<int64_t>(below(500)));
-      if (below(4) != 0) list.end = At(static_cast<int64_t>(below(500)));
-    }
-    const std::vector<EventRecord> page = *store.Events(list);
-    ASSERT_EQ(page, model.Events(list));
-    if (!page.empty()) list.after_id = page.back().id;
-    ASSERT_EQ(*store.KeptEvents(), model.KeptEvents());
+    ASSERT_NO_FATAL_FAILURE(ExpectSameMeasurements(store, model, resolution, random));
+    ASSERT_NO_FATAL_FAILURE(ExpectSameEvents(store, model, list, random));
   }
 }
 

@@ -102,7 +102,9 @@ inline PlacementRecord Placement(int64_t id, std::vector<std::string> nodes,
   placement.term = absl::Minutes(5);
   placement.fabric_version = 0x8000000000000001;
   placement.reason = "one leaf switch, \"L1\"";
-  placement.measures = R"({"leaf_switches":1})";
+  placement.measures.leaf_switches = 1;
+  placement.measures.mean_distance = 1.0 / 3;
+  placement.is_optimal = true;
   placement.created = At(id);
   placement.ended = absl::InfiniteFuture();
   return placement;

@@ -10,7 +10,6 @@ TEST(Coordinates, FormatAndParseAreInverse) {
   EXPECT_EQ(FormatPosition("sw", position), "sw(0,1,2;4x4x3 torus)");
   EXPECT_EQ(ParsePosition("sw(0,1,2;4x4x3 torus)"), position);
   EXPECT_EQ(ParsePosition("rack (7)(1;2 hypercube)")->kind, GridKind::kHypercube);
-  EXPECT_TRUE(position.wraps());
 }
 
 TEST(Coordinates, ContradictionsAreNoPosition) {

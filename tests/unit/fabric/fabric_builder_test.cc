@@ -70,8 +70,8 @@ TEST_F(SmallFabric, IndexesEverything) {
   EXPECT_EQ(s10, SwitchIndex(0));
   EXPECT_EQ(fabric.switch_channels(s10).size(), 2);
   EXPECT_EQ(fabric.endpoint_channels(s10).size(), 2);
-  EXPECT_EQ(fabric.FindLid(Lid(2)), fabric.Vertex(SwitchIndex(1)));
-  EXPECT_EQ(fabric.FindLid(Lid(9)), std::nullopt);
+  EXPECT_EQ(FindLid(fabric, Lid(2)), fabric.Vertex(SwitchIndex(1)));
+  EXPECT_EQ(FindLid(fabric, Lid(9)), std::nullopt);
 
   const EndpointIndex second = fabric.FindEndpoint(Guid(0x100), PortNum(2)).value();
   EXPECT_EQ(fabric.attached_switch(second), fabric.FindSwitch(Guid(0x20)));

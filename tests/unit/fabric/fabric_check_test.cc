@@ -32,7 +32,6 @@ struct FabricPeer {
   std::vector<EndpointIndex>& host_endpoints() { return fabric.host_endpoints_; }
   std::vector<BundleIndex>& bundles() { return fabric.bundle_; }
   std::vector<EndpointIndex>& by_port_guid() { return fabric.by_port_guid_; }
-  std::vector<VertexIndex>& by_lid() { return fabric.by_lid_; }
 
   // Gives two links each other's number, everywhere.
   void SwapLinks(uint32_t x, uint32_t y) {
@@ -98,8 +97,8 @@ TEST(CheckFabric, NamesABrokenOrderOrLookup) {
             "endpoint n3/1: not found by adapter and port");
   EXPECT_EQ(Verdict([](FabricPeer& p) { p.by_port_guid()[1] = EndpointIndex(0); }),
             "endpoint n1/1: not found by its port GUID");
-  EXPECT_EQ(Verdict([](FabricPeer& p) { std::swap(p.by_lid()[1], p.by_lid()[2]); }),
-            "switch 0000000000001000 \"S0\": not found by its LID");
+  EXPECT_EQ(Verdict([](FabricPeer& p) { p.switches()[1].lid = p.switches()[0].lid; }),
+            "switch 0000000000001001 \"S1\": has the LID of another of its subnet");
 }
 
 TEST(CheckFabric, NamesABrokenLink) {

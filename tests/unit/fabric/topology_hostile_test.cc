@@ -119,7 +119,7 @@ TEST(HostileTopologyTest, PortsThatCannotBe) {
 }
 
 TEST(HostileTopologyTest, LidsOfEveryKind) {
-  EXPECT_EQ(Accepted(Changed({{"lid 3", "lid 0"}, {"lid 4", "lid 0"}}))->FindLid(Lid(3)),
+  EXPECT_EQ(FindLid(*Accepted(Changed({{"lid 3", "lid 0"}, {"lid 4", "lid 0"}})), Lid(3)),
             std::nullopt);
   EXPECT_EQ(Accepted(Changed({{"lid 4", "lid 49151"}}))->endpoint(EndpointIndex(1)).lid,
             Lid(49151));
@@ -146,7 +146,7 @@ TEST(HostileTopologyTest, EqualLidsInTwoSubnets) {
   const auto fabric = Accepted(absl::StrCat(kPair, "\n", OtherSubnet(kPair)));
   ASSERT_NE(fabric, nullptr);
   EXPECT_EQ(fabric->component_count(), 2U);
-  EXPECT_EQ(fabric->FindLid(Lid(7)), VertexIndex(0));
+  EXPECT_EQ(FindLid(*fabric, Lid(7)), VertexIndex(0));
   // Twice within the second subnet, although the first one has the LID, too.
   Refused(absl::StrCat(kPair, "\n", OtherSubnet(Changed({{"lid 4", "lid 3"}}))),
           {"LID 3 appears twice in one subnet", "m1/1", "m2/1"});

@@ -108,6 +108,32 @@ TEST_F(DiscoveryTest, WithoutLidsThereIsNoManagerAndNoTable) {
   EXPECT_EQ(result->fabric->link_count(), 6u);
 }
 
+// Wherever it is: at the local port, at a switch, at the second port of an adapter.
+TEST_F(DiscoveryTest, ASubnetManagerIsAskedAtItsOwnPort) {
+  for (const auto& [node, port] :
+       std::vector<std::pair<int, int>>{{0, 1}, {1, 0}, {2, 0}, {0, 2}, {4, 1}}) {
+    subnet_.manager_lid = subnet_.node(node).ports[port].lid;
+    subnet_.manages = true;
+    absl::StatusOr<SweepResult> result = Sweep(subnet_);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_FALSE(result->is_subnet_manager_silent) << node << " " << port;
+    subnet_.manages = false;
+    result = Sweep(subnet_);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_TRUE(result->has_subnet_manager && result->is_subnet_manager_silent)
+        << node << " " << port;
+    EXPECT_EQ(WhatOf(*result), "");  // the sweep is complete all the same
+    EXPECT_NE(result->tables, nullptr);
+  }
+}
+
+TEST_F(DiscoveryTest, ASubnetManagerThatIsNowhereIsSilent) {
+  subnet_.manager_lid = 4711;
+  const absl::StatusOr<SweepResult> result = Sweep(subnet_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->is_subnet_manager_silent);
+}
+
 TEST_F(DiscoveryTest, ALinkThatIsDownIsUnavailable) {
   subnet_.node(0).ports[1].peer = -1;
   const absl::Status status = Sweep(subnet_).status();

@@ -61,6 +61,12 @@ std::optional<std::pair<int, int>> ScriptedSubnet::Find(Lid lid) const {
   return std::nullopt;
 }
 
+// Whether who came in by that port has reached the manager's.
+bool ScriptedSubnet::FindsManager(int index, int in) const {
+  const Node& node = nodes_[index];
+  return node.ports[node.type == 2 ? 0 : in].lid == manager_lid;
+}
+
 bool ScriptedSubnet::FillPerformance(int index, Mad& reply) const {
   const Node& node = nodes_[index];
   const uint64_t attribute = Get(reply, 16, 2), port = reply[64 + 1];
@@ -116,6 +122,8 @@ bool ScriptedSubnet::Fill(int index, int in, Mad& reply) const {
       reply[64 + 35] = static_cast<uint8_t>(node.ports[modifier].speed << 4);
       return true;
     }
+    case MadAttribute::kSubnetManagerInfo:
+      return manages && FindsManager(index, in);
     case MadAttribute::kLinearForwardingTable:
       for (size_t i = 0; i < 64; ++i) {
         const size_t lid = modifier * 64 + i;

@@ -41,6 +41,7 @@ class ScriptedSubnet final : public MadTransport, public Clock {
   Node& node(int index) { return nodes_[index]; }
 
   uint16_t manager_lid = 1;  // that every port was told
+  bool manages = true;       // a subnet manager answers there
 
   // Sees every answer before it is queued, with the node and port that the request came to; may
   // change it. How many copies arrive: 0 = lost.
@@ -75,6 +76,7 @@ class ScriptedSubnet final : public MadTransport, public Clock {
   // The port that has the LID.
   std::optional<std::pair<int, int>> Find(Lid lid) const;
   bool Fill(int node, int port, Mad& reply) const;  // false: attribute refused
+  bool FindsManager(int index, int in) const;
   bool FillPerformance(int node, Mad& reply) const;
 
   std::vector<Node> nodes_;

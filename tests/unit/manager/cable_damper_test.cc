@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "daemon/manager/sweep/fabric_events.h"
+#include "daemon/manager/fabric_events.h"
 
 namespace coppice::cable_damper_test {
 namespace {

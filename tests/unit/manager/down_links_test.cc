@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/manager/sweep/fabric_events.h"
+#include "daemon/manager/fabric_events.h"
 #include "tests/unit/manager/manager_fixture.h"
 
 namespace coppice::down_links_test {

@@ -291,80 +291,84 @@ class EventFeedRaceTest : public ::testing::TestWithParam<bool> {
     std::filesystem::remove_all(directory_);
   }
 
+  // The last of those who are `left` appends the last event of all, which every filter picks.
+  void AppendSome(uint64_t seed, EventFeed& feed, std::atomic<int>& left) {
+    std::mt19937_64 random(seed);
+    const char* const severities[] = {"info", "warning", "error"};
+    const int count = FullTier() ? 5000 : 300;
+    for (int i = 0; i < count; ++i) {
+      AppendEvents append;
+      for (uint64_t n = random() % 3 + 1; n > 0; --n) {
+        append.events.push_back(Happened(severities[random() % 3],
+                                         absl::StrCat("kind.", random() % 4),
+                                         absl::StrCat("object:", random() % 3)));
+      }
+      store_->Submit(std::move(append), [&feed](absl::Status status) {
+        EXPECT_TRUE(status.ok());
+        feed.Look();
+      });
+      if (i % 16 == 0) {
+        ASSERT_TRUE(store_->Apply(AppendEvents{}).ok());
+      }
+    }
+    if (--left > 0) return;
+    ASSERT_TRUE(store_->Apply(AppendEvents{{Happened("error", "kind.1 end", "object:1")}}).ok());
+    feed.Look();
+  }
+
+  struct Seen {
+    EventFilter filter;
+    std::vector<EventRecord> events;
+  };
+
+  // Goes away and comes back with its place, until the last event of all.
+  static void WatchAll(EventFeed& feed, Seen& seen) {
+    std::mutex mu;
+    std::condition_variable woken;
+    bool is_awake = false;
+    int64_t place = 0;
+    for (bool over = false; !over;) {
+      auto watch = feed.Watch(seen.filter, place, [&] {
+        std::lock_guard lock(mu);
+        is_awake = true;
+        woken.notify_all();
+      });
+      ASSERT_TRUE(watch.ok()) << watch.status();
+      for (int pages = 0; pages < 10 && !over; ++pages) {
+        const auto events = (*watch)->Next(7);
+        ASSERT_TRUE(events.ok()) << events.status();
+        for (const auto& event : *events) {
+          seen.events.push_back(*event);
+          place = event->id;
+          over = event->kind == "kind.1 end";
+        }
+        if (!events->empty()) continue;
+        std::unique_lock lock(mu);
+        woken.wait(lock, [&] { return std::exchange(is_awake, false); });
+      }
+    }
+  }
+
   std::string directory_;
   std::unique_ptr<Store> store_;
 };
 
 TEST_P(EventFeedRaceTest, EveryWatcherSeesWhatTheStoreKept) {
   constexpr int kAppenders = 4, kWatchers = 6;
-  const int each = FullTier() ? 5000 : 300;
   const uint64_t seed = TestSeed();
   EventFeed feed(store_.get(), /*kept=*/64);
   std::vector<std::thread> threads;
   std::atomic<int> left = kAppenders;
   for (int t = 0; t < kAppenders; ++t) {
-    threads.emplace_back([&, t] {
-      std::mt19937_64 random(seed + static_cast<uint64_t>(t));
-      const char* const severities[] = {"info", "warning", "error"};
-      for (int i = 0; i < each; ++i) {
-        AppendEvents append;
-        for (uint64_t n = random() % 3 + 1; n > 0; --n) {
-          append.events.push_back(Happened(severities[random() % 3],
-                                           absl::StrCat("kind.", random() % 4),
-                                           absl::StrCat("object:", random() % 3)));
-        }
-        store_->Submit(std::move(append), [&feed](absl::Status status) {
-          EXPECT_TRUE(status.ok());
-          feed.Look();
-        });
-        if (i % 16 == 0) {
-          ASSERT_TRUE(store_->Apply(AppendEvents{}).ok());
-        }
-      }
-      if (--left > 0) return;
-      // The last event of all, which every filter picks.
-      ASSERT_TRUE(store_->Apply(AppendEvents{{Happened("error", "kind.1 end", "object:1")}}).ok());
-      feed.Look();
-    });
+    threads.emplace_back([&, t] { AppendSome(seed + static_cast<uint64_t>(t), feed, left); });
   }
-  struct Seen {
-    EventFilter filter;
-    std::vector<EventRecord> events;
-  };
   std::vector<Seen> seen(kWatchers);
   for (int w = 0; w < kWatchers; ++w) {
-    threads.emplace_back([&, w] {
-      EventFilter filter;
-      if (w % 2 == 1) filter.kind_prefix = "kind.1";
-      if (w % 3 == 1) filter.object = "object:1";
-      if (w % 4 == 1) filter.min_severity = "warning";
-      seen[w].filter = filter;
-      std::mutex mu;
-      std::condition_variable woken;
-      bool is_awake = false;
-      int64_t place = 0;
-      // Goes away and comes back with its place.
-      for (bool over = false; !over;) {
-        auto watch = feed.Watch(filter, place, [&] {
-          std::lock_guard lock(mu);
-          is_awake = true;
-          woken.notify_all();
-        });
-        ASSERT_TRUE(watch.ok()) << watch.status();
-        for (int pages = 0; pages < 10 && !over; ++pages) {
-          const auto events = (*watch)->Next(7);
-          ASSERT_TRUE(events.ok()) << events.status();
-          for (const auto& event : *events) {
-            seen[w].events.push_back(*event);
-            place = event->id;
-            over = event->kind == "kind.1 end";
-          }
-          if (!events->empty()) continue;
-          std::unique_lock lock(mu);
-          woken.wait(lock, [&] { return std::exchange(is_awake, false); });
-        }
-      }
-    });
+    EventFilter& filter = seen[w].filter;
+    if (w % 2 == 1) filter.kind_prefix = "kind.1";
+    if (w % 3 == 1) filter.object = "object:1";
+    if (w % 4 == 1) filter.min_severity = "warning";
+    threads.emplace_back([&, w] { WatchAll(feed, seen[w]); });
   }
   for (std::thread& thread : threads) thread.join();
   for (Seen& one : seen) {

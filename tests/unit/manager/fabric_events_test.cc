@@ -1,5 +1,5 @@
 // What is told of two views: the kinds, their objects, and that many of a kind become one.
-#include "daemon/manager/sweep/fabric_events.h"
+#include "daemon/manager/fabric_events.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -144,6 +144,11 @@ TEST(FabricEvents, TheSubnetManager) {
   second.subnet_manager_lid = Lid(4);
   EXPECT_THAT(Told(&first, none), ElementsAre("sm.lost fabric"));
   EXPECT_THAT(Told(&none, first), ElementsAre("sm.found fabric"));
+  FabricView silent = first;
+  silent.is_subnet_manager_silent = true;
+  EXPECT_THAT(Told(&first, silent), ElementsAre("sm.lost fabric"));
+  EXPECT_THAT(Told(&silent, silent), ElementsAre());
+  EXPECT_THAT(Told(&silent, first), ElementsAre("sm.found fabric"));
   EXPECT_THAT(Told(&first, second), ElementsAre("sm.changed fabric"));
   EXPECT_THAT(Told(&first, first), IsEmpty());
 }

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "daemon/manager/sweep/fabric_events.h"
+#include "daemon/manager/fabric_events.h"
 
 namespace coppice::flap_filter_test {
 namespace {

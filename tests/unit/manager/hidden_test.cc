@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "daemon/manager/fabric_events.h"
 #include "daemon/manager/inventory.h"
-#include "daemon/manager/sweep/fabric_events.h"
 #include "tests/unit/manager/manager_fixture.h"
 
 namespace coppice::hidden_test {

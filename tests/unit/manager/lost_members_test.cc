@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "daemon/manager/sweep/rounds.h"
+#include "daemon/manager/rounds.h"
 #include "tests/unit/manager/manager_fixture.h"
 
 namespace coppice::lost_members_test {

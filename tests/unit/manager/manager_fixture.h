@@ -274,6 +274,12 @@ class Answer {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
+class ManagerPeer {
+ public:
+  // What the sweeper does after a sweep that failed.
+  static bool RepairTrees(Manager& manager) { return manager.repair_.Run(/*swept=*/false); }
+};
+
 class ManagerTest : public ::testing::Test {
  protected:
   static ManagerOptions Options(uint32_t entries = 4, uint32_t degree = 32) {

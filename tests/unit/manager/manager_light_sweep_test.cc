@@ -7,7 +7,7 @@
 
 #include "daemon/manager/inventory.h"
 #include "daemon/manager/options.h"
-#include "daemon/manager/sweep/rounds.h"
+#include "daemon/manager/rounds.h"
 #include "tests/unit/manager/routed_fixture.h"
 
 namespace coppice::manager_light_sweep_test {
@@ -17,6 +17,12 @@ using testing::HasSubstr;
 
 class ManagerLightSweepTest : public RoutedManagerTest {
  protected:
+  // With what Begin() booted.
+  void SetPeriods(const SweepPeriods& periods) {
+    ManagerOptions options = Options(3, 7);
+    options.sweep_periods = periods;
+    ASSERT_TRUE(manager_->Reconfigure(options).ok());
+  }
   // Runs the threads, whose next light sweep sees these, until the change of the tree has come. The
   // full sweep that follows is held until then.
   TreeChange ChangeBySeeing(std::vector<LinkChange> links, Picture& picture) {
@@ -28,8 +34,7 @@ class ManagerLightSweepTest : public RoutedManagerTest {
     light.has_changed = true;
     light.links = std::move(links);
     port_.SetLight(light);
-    manager_->SetSweepPeriods(
-        {absl::InfiniteDuration(), absl::Milliseconds(1), absl::InfiniteDuration()});
+    SetPeriods({absl::InfiniteDuration(), absl::Milliseconds(1), absl::InfiniteDuration()});
     manager_->Start();
     std::vector<TreeChange> changes;
     const absl::Time limit = absl::Now() + absl::Seconds(60);
@@ -110,8 +115,7 @@ TEST_F(ManagerLightSweepTest, WhatCannotBeWrittenIsNotInForce) {
     if (++sweeps == 2) is_read.set_value();
   });
   port_.SetLight(light);
-  manager_->SetSweepPeriods(
-      {absl::InfiniteDuration(), absl::Milliseconds(1), absl::InfiniteDuration()});
+  SetPeriods({absl::InfiniteDuration(), absl::Milliseconds(1), absl::InfiniteDuration()});
   manager_->Start();
   is_read.get_future().wait();
   manager_->Stop();
@@ -128,7 +132,7 @@ TEST_F(ManagerLightSweepTest, ACutDuringAFullSweepIsMendedBeforeThatEnds) {
   Picture picture(*manager_);
   picture.Read();
   const absl::Duration period = absl::Seconds(1);
-  manager_->SetSweepPeriods({absl::InfiniteDuration(), period, absl::InfiniteDuration()});
+  SetPeriods({absl::InfiniteDuration(), period, absl::InfiniteDuration()});
   std::vector<TreeChange> early, changes;
   port_.WithinSweep([&](const SweepOptions& options) {
     ASSERT_TRUE(options.between != nullptr);

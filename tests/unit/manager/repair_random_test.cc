@@ -62,7 +62,7 @@ class RepairRandomTest : public ManagerTest {
       ExpectConserved();
       picture.Read();
       picture.ExpectEquals(*manager_);
-      EXPECT_TRUE(manager_->RepairTrees());
+      EXPECT_TRUE(ManagerPeer::RepairTrees(*manager_));
       EXPECT_TRUE(picture.Read().empty());  // once is enough
       if (HasFailure()) return;
     }

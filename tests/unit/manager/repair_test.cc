@@ -166,9 +166,9 @@ TEST_F(RepairTest, WhatTheStoreRefusesIsTriedAgain) {
   ASSERT_TRUE(manager_->Sweep().ok());
   ExpectConserved();
   EXPECT_EQ(tree->record, Now(tree));
-  EXPECT_FALSE(manager_->RepairTrees());
+  EXPECT_FALSE(ManagerPeer::RepairTrees(*manager_));
   store_.Obey();
-  EXPECT_TRUE(manager_->RepairTrees());
+  EXPECT_TRUE(ManagerPeer::RepairTrees(*manager_));
   EXPECT_EQ(2u, Now(tree)->revision);
   ExpectAllStand(*manager_);
   ExpectConserved();
@@ -221,7 +221,7 @@ TEST_F(RepairTest, GrantUnderWayWhileTheSweepTakesItsLink) {
   const auto tree = late.Get();
   ASSERT_TRUE(tree.ok()) << tree.status();
   EXPECT_EQ(spine, SpineOf(*tree->record));
-  EXPECT_TRUE(manager_->RepairTrees());
+  EXPECT_TRUE(ManagerPeer::RepairTrees(*manager_));
   EXPECT_EQ(2u, Now(tree)->revision);
   ExpectAllStand(*manager_);
   ExpectConserved();
@@ -240,7 +240,7 @@ TEST_F(RepairTest, AReleaseThatFailsLeavesATreeToBeMended) {
   store_.Refuse<ReleaseTree>(absl::UnavailableError("busy"));
   store_.LetGo();
   EXPECT_TRUE(absl::IsUnavailable(release.Get().status()));
-  EXPECT_TRUE(manager_->RepairTrees());
+  EXPECT_TRUE(ManagerPeer::RepairTrees(*manager_));
   EXPECT_EQ(2u, Now(tree)->revision);
   ExpectAllStand(*manager_);
   ExpectConserved();
@@ -261,7 +261,7 @@ TEST_F(RepairTest, AnEndThatFailsLeavesTreesToBeMended) {
   store_.Refuse<EndJob>(absl::UnavailableError("busy"));
   store_.LetGo();
   EXPECT_TRUE(absl::IsUnavailable(end.Get().status()));
-  EXPECT_TRUE(manager_->RepairTrees());
+  EXPECT_TRUE(ManagerPeer::RepairTrees(*manager_));
   EXPECT_EQ(0u, SpineOf(*Now(first)));
   EXPECT_EQ(0u, SpineOf(*Now(second)));
   ExpectAllStand(*manager_);
@@ -314,13 +314,13 @@ TEST_F(RepairTest, IncompleteSweepsAreGivenTime) {
     clock_.Advance(absl::Seconds(10) - absl::Nanoseconds(1));
   }
   EXPECT_EQ(1u, EventsOf("trees.broken").size());
-  EXPECT_FALSE(manager_->RepairTrees());
+  EXPECT_FALSE(ManagerPeer::RepairTrees(*manager_));
   EXPECT_EQ(tree->record, Now(tree));
   clock_.Advance(absl::Seconds(1));
   ASSERT_TRUE(manager_->Sweep().ok());
   EXPECT_EQ(0u, manager_->Counts().granted_trees);
   EXPECT_EQ(1u, EventsOf("trees.revoked").size());
-  EXPECT_TRUE(manager_->RepairTrees());
+  EXPECT_TRUE(ManagerPeer::RepairTrees(*manager_));
 }
 
 // One entry a switch, of four children. `first` loses its spine and finds the other one held by
@@ -349,7 +349,7 @@ class KeptTreeTest : public RepairTest {
   void ExpectOnlyFirstMoved() {
     EXPECT_EQ(1u, manager_->Counts().granted_trees);
     EXPECT_EQ(spare_, SpineOf(*Now(first_)));
-    EXPECT_TRUE(manager_->RepairTrees());
+    EXPECT_TRUE(ManagerPeer::RepairTrees(*manager_));
     ExpectAllStand(*manager_);
     ExpectConserved();
   }
@@ -406,7 +406,7 @@ TEST_F(RepairTest, ACompleteSweepConfirmsTheLoss) {
   SweepTo({.missing_hosts = {3}});
   EXPECT_EQ(back->record, Now(back));
   EXPECT_EQ(1u, manager_->Counts().granted_trees);
-  EXPECT_TRUE(manager_->RepairTrees());
+  EXPECT_TRUE(ManagerPeer::RepairTrees(*manager_));
 }
 
 // Asked by a repair between judging and claiming.
@@ -527,7 +527,7 @@ TEST_F(RepairTest, GrantsReleasesAndEndsBesideSweepsThatTakeLinks) {
   }
   stop = true;
   for (std::thread& tenant : tenants) tenant.join();
-  EXPECT_TRUE(manager_->RepairTrees());
+  EXPECT_TRUE(ManagerPeer::RepairTrees(*manager_));
   ExpectAllStand(*manager_);
   ExpectConserved();
 }

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "daemon/manager/sweep/sweeper.h"
+#include "daemon/manager/sweeper.h"
 #include "tests/support/tier.h"
 
 namespace coppice::schedule_test {
@@ -14,7 +14,7 @@ namespace {
 constexpr SweepPeriods kPeriods{absl::Minutes(5), absl::Seconds(5), absl::Seconds(10)};
 constexpr FullSweepOutcome kSame{true, false, false, true, true, true};
 constexpr FullSweepOutcome kChanged{true, true, true, false, true, true};
-constexpr FullSweepOutcome kAstray{true, false, false, false, true, true};
+constexpr FullSweepOutcome kUnsettled{true, false, false, false, true, true};
 constexpr FullSweepOutcome kMoved{true, false, true, false, true, true};
 
 // Plays the steps in no time at all, from second 1000 on.
@@ -74,10 +74,10 @@ TEST_F(ScheduleTest, FullSweepsAtOnceAndAgainAfterFailures) {
 
 TEST_F(ScheduleTest, TablesAreReadUntilTheySettle) {
   Full(kChanged);
-  EXPECT_EQ(absl::Seconds(1), ToFull(kAstray));
-  EXPECT_EQ(absl::Seconds(2), ToFull(kAstray));
+  EXPECT_EQ(absl::Seconds(1), ToFull(kUnsettled));
+  EXPECT_EQ(absl::Seconds(2), ToFull(kUnsettled));
   EXPECT_EQ(absl::Seconds(4), ToFull(kMoved));
-  EXPECT_EQ(absl::Seconds(5), ToFull(kAstray));
+  EXPECT_EQ(absl::Seconds(5), ToFull(kUnsettled));
   EXPECT_EQ(absl::Seconds(5), ToFull(kSame));
   EXPECT_EQ(absl::Seconds(20), ToFull(kSame));  // the late look
   EXPECT_EQ(absl::Minutes(5), ToFull(kSame));
@@ -97,10 +97,10 @@ TEST_F(ScheduleTest, TablesThatWereKeptAreReadASecondLater) {
 TEST_F(ScheduleTest, RoutesThatNeverSettleAreReadForAMinute) {
   Full(kChanged);
   const absl::Duration changed = now_;
-  while (ToFull(kAstray) < absl::Minutes(1)) {
+  while (ToFull(kUnsettled) < absl::Minutes(1)) {
   }
   EXPECT_GE(now_ - changed, absl::Minutes(5) + absl::Seconds(55));
-  EXPECT_EQ(absl::Minutes(5), ToFull(kAstray));
+  EXPECT_EQ(absl::Minutes(5), ToFull(kUnsettled));
   EXPECT_EQ(absl::Minutes(5), ToFull(kMoved));
   EXPECT_EQ(absl::Seconds(1), ToFull(kSame));
 }

@@ -1,5 +1,5 @@
 // The thread that reads the subnet: who runs, who waits, what is told of failures.
-#include "daemon/manager/sweep/sweeper.h"
+#include "daemon/manager/sweeper.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -123,7 +123,7 @@ TEST_F(UnroutedGrantsTest, WhatNoLinksJoinIsRefused) {
   EXPECT_THAT(std::string(tree.status().message()), HasSubstr("no cable joins them"));
 }
 
-// Two readings alike and nothing astray: who has no route now was given none.
+// Two readings alike, and no table leads over what is gone: who has no route now was given none.
 TEST_F(UnroutedGrantsTest, SettledTablesHaveTheLastWord) {
   Begin();
   FabricShape nothing_routed;

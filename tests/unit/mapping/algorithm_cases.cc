@@ -58,9 +58,10 @@ MappingProblem OnLargeFatTree(uint64_t seed) {
                         seed % 2 == 0 ? GridPattern(16, 16, 7) : RandomPattern(250, 0.03, seed));
 }
 MappingProblem OnLargeTorus(uint64_t seed) {
-  MappingProblem problem =
-      ProblemOnModel("torus(dims=8x8x8)", 512, 1,
-                     seed % 2 == 0 ? GridPattern(16, 32, 7) : RandomPattern(500, 0.01, seed));
+  const uint32_t rows = FullTier() ? 32 : 20, hosts = 16 * rows;
+  MappingProblem problem = ProblemOnModel(
+      FullTier() ? "torus(dims=8x8x8)" : "torus(dims=8x8x5)", hosts, 1,
+      seed % 2 == 0 ? GridPattern(16, rows, 7) : RandomPattern(hosts - 12, 0.01, seed));
   problem.objective = seed % 2 == 0 ? Objective{1, 1, 0} : Objective{0, 1, 0};
   return problem;
 }

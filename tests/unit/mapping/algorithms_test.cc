@@ -60,8 +60,9 @@ TEST_P(EveryMappingAlgorithm, IsAdmissibleMeasuredAndNeverWorseThanItsStart) {
       SCOPED_TRACE(testing::Message() << kind.name << " " << seed + round);
       const MappingProblem problem = kind.make(seed + round);
       const Mapping start = RandomMapping(problem, seed + round);
-      AlgorithmOptions options;
-      options.seed = seed + round;
+      // Presets that take long are for EveryAlgorithmsOptimum, which has the same problems.
+      AlgorithmOptions options = QuickOptions(*GetParam(), seed + round);
+      if (FullTier() || round == 0) options.parameters.clear();
       const std::optional<Mapping> mapping = Run(problem, start, options);
       if (!mapping.has_value()) continue;
       NaiveEvaluator evaluator(problem);
@@ -100,7 +101,7 @@ TEST_P(EveryMappingAlgorithm, GivesEqualResultsForAnyNumberOfThreads) {
     AlgorithmOptions options = QuickOptions(*GetParam(), TestSeed());
     const std::optional<Mapping> one = Run(problem, start, options);
     if (!one.has_value()) continue;
-    for (const uint32_t threads : {1u, 2u, 4u}) {
+    for (const uint32_t threads : {2u, 4u}) {
       options.threads = threads;
       EXPECT_EQ(Run(problem, start, options), one) << threads << " threads";
     }

@@ -66,8 +66,7 @@ TEST_P(DenseStateShapes, DeltaIsTheDifferenceOfWholeSums) {
       EXPECT_EQ(qap.hollow(), !shape.loops);
     }
     DenseState fast(qap, RandomOrder(size, random));
-    DenseState portable = fast;
-    portable.UsePortableKernels();
+    DenseState portable(qap, fast.order(), PortableKernels());
     const double scale = std::max(1.0, fast.cost());
     for (int i = 0; i < (FullTier() ? 400 : 40); ++i) {
       const uint32_t r = random.Below(size);

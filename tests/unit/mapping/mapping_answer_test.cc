@@ -40,7 +40,8 @@ absl::StatusOr<Mapped> ReturnFixed(const MappingProblem&, const Mapping&, const 
 
 MappingAnswer Answer(absl::string_view name, const MappingProblem& problem, Mapping mapping) {
   fixed = std::move(mapping);
-  const MappingAlgorithm algorithm{name, "a test", false, {}, ReturnFixed};
+  const MappingAlgorithm algorithm{name,       "a test", false, {}, SearchMemory::kNothingElse,
+                                   ReturnFixed};
   const MappingMeasures before = Measure(problem, problem.present()).value();
   return AnswerMapping(problem, before, algorithm, {}, {}, SearchControl()).value();
 }

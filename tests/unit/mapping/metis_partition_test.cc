@@ -133,7 +133,7 @@ TEST(CutIntoSizes, KeepsAnySizes) {
   const SearchControl spent([] { return true; }, nullptr);
   const WeightedGraph graph = GraphOf(*RandomPattern(30, 0.02, TestSeed()));
   for (const std::vector<uint32_t>& sizes :
-       {std::vector<uint32_t>{30}, {1, 29}, {7, 3, 11, 9}, std::vector<uint32_t>(30, 1)}) {
+       {std::vector<uint32_t>{30}, {1, 29}, {7, 0, 3, 11, 9}, std::vector<uint32_t>(30, 1)}) {
     for (const SearchControl& control : {SearchControl(), spent}) {
       const auto parts = CutIntoSizes(graph, sizes, {}, control).value();
       EXPECT_EQ(SizesOf(graph, parts, static_cast<uint32_t>(sizes.size())), sizes);

@@ -32,7 +32,7 @@ const char* const kTinyFabrics[] = {
     "model:hypercube(dims=3)",
 };
 
-// A pattern's traffic over these hosts as placement_request.h defines the term, its ranks in the
+// A pattern's traffic over these hosts as placement_terms.h defines the term, its ranks in the
 // order that the term is least in.
 double LeastTraffic(const PlacementScene& scene, const PlacementRequest& request,
                     const std::vector<HostIndex>& hosts) {

@@ -6,6 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "proto/text/byte_size.h"
+#include "proto/text/names.h"
+
 namespace coppice::option_words_test {
 namespace {
 
@@ -16,14 +19,41 @@ TEST(ByteSizes, NumbersAndPowersOf1024) {
   EXPECT_THAT(ParseByteSizes("0"), Optional(ElementsAre(0u)));
   EXPECT_THAT(ParseByteSizes("8,4K,1m"), Optional(ElementsAre(8u, 4096u, 1048576u)));
   EXPECT_THAT(ParseByteSizes("2G,1T"), Optional(ElementsAre(2ull << 30, 1ull << 40)));
+  EXPECT_THAT(ParseByteSizes("64KiB,1miB"), Optional(ElementsAre(65536u, 1048576u)));
   EXPECT_THAT(ParseByteSizes("1024T"), Optional(ElementsAre(kMaxByteSize)));
 }
 
 TEST(ByteSizes, WhatIsNoSize) {
-  for (const char* text : {"", ",", "8,", "K", "-5", "+5", "8,x", "1KK", "1KB", "4 K", " 8", "8 ",
-                           "8\n", "2.5K", "1025T", "1125899906842625", "99999999999999999999",
-                           "18014398509481985K", "99999999999999999999T"}) {
+  for (const char* text : {"",
+                           ",",
+                           "8,",
+                           "K",
+                           "-5",
+                           "+5",
+                           "8,x",
+                           "1KK",
+                           "1KB",
+                           "8iB",
+                           "1KiBB",
+                           "4 K",
+                           " 8",
+                           "8 ",
+                           "8\n",
+                           "2.5K",
+                           "1025T",
+                           "1125899906842625",
+                           "99999999999999999999",
+                           "18014398509481985K",
+                           "99999999999999999999T"}) {
     EXPECT_EQ(ParseByteSizes(text), std::nullopt) << text;
+  }
+}
+
+TEST(ByteSizes, ArePlainNumbersAfterwards) {
+  EXPECT_EQ(PlainBytes("8K"), "8192");
+  EXPECT_EQ(PlainBytes("64KiB"), "65536");
+  for (const char* text : {"", "2.5", "1e100", "-1", "8KK", "8,4K"}) {
+    EXPECT_EQ(PlainBytes(text), text);
   }
 }
 
@@ -64,6 +94,15 @@ TEST(Objectives, AreNamesAndWeights) {
   for (const char* text : {"", "speed", "qap,", "congestion=", "=1", "qap=1=2", "Qap", "qap=x"}) {
     EXPECT_FALSE(ParseObjective(text).has_value()) << text;
   }
+}
+
+TEST(Names, AreThoseOfTheEnumerators) {
+  enum class Operation { kBarrier, kBcast, kReduce, kAllreduce };
+  EXPECT_EQ(EnumNamed<Operation>(kOperationNames, "reduce"), Operation::kReduce);
+  EXPECT_EQ(EnumNamed<Operation>(kOperationNames, "kary"), std::nullopt);
+  EXPECT_EQ(EnumNamed<Operation>(kOperationNames, ""), std::nullopt);
+  EXPECT_THAT(ListOf(kTrafficNames), ElementsAre("routes", "even", "approximate"));
+  EXPECT_THAT(BuildersToAskFor(), ElementsAre("auto", "kary", "knomial", "hierarchical", "postal"));
 }
 
 TEST(Understood, SaysWhatWasMeant) {

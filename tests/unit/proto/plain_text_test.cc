@@ -51,6 +51,16 @@ TEST(PlainText, RefusesWhatSteersATerminalOrTurnsTextAround) {
   EXPECT_EQ(TextFault("ab\xff"), "is no UTF-8 at byte 2");
 }
 
+TEST(PlainText, AWordIsShortAndHasNoSpaces) {
+  EXPECT_TRUE(IsWord("!"));
+  EXPECT_TRUE(IsWord(std::string(255, '~')));
+  for (const std::string& text :
+       {std::string(), std::string(256, 'a'), std::string("a b"), std::string("a\0", 2),
+        std::string("\x7f"), std::string("\u00e9")}) {
+    EXPECT_FALSE(IsWord(text)) << text;
+  }
+}
+
 TEST(PlainText, ShowsAsJsonWrites) {
   EXPECT_EQ(ShownText("a\x1b[2J\n\r\t\x7f"), "a\\u001b[2J\\n\\r\\t\\u007f");
   EXPECT_EQ(ShownText("\xC2\x9B|\xE2\x80\xAE|\xff"), "\\u009b|\\u202e|\\xff");

@@ -16,6 +16,7 @@
 #include "coppice/v1/mapping.pb.h"
 #include "coppice/v1/placements.pb.h"
 #include "coppice/v1/trees.pb.h"
+#include "proto/message_log.h"
 #include "tests/support/tier.h"
 #include "tests/unit/proto/request_check_properties.h"
 

@@ -44,10 +44,14 @@ TEST(WriteTextFile, WritesAllOrSaysSo) {
   ASSERT_TRUE(WriteTextFile(path, "text\n").ok());
   EXPECT_EQ(*ReadTextFile(path), "text\n");
   std::remove(path.c_str());
-  EXPECT_THAT(std::string(WriteTextFile("/nonexistent/x", "").message()),
-              HasSubstr("cannot open /nonexistent/x"));
-  EXPECT_THAT(std::string(WriteTextFile("/dev/full", "x").message()),
-              HasSubstr("cannot write all of /dev/full"));
+  const absl::Status absent = WriteTextFile("/nonexistent/x", "");
+  EXPECT_TRUE(absl::IsNotFound(absent)) << absent;
+  EXPECT_THAT(std::string(absent.message()), HasSubstr("cannot open /nonexistent/x"));
+  const absl::Status folder = WriteTextFile("/", "");
+  EXPECT_TRUE(absl::IsDataLoss(folder)) << folder;
+  const absl::Status full = WriteTextFile("/dev/full", "x");
+  EXPECT_TRUE(absl::IsDataLoss(full)) << full;
+  EXPECT_THAT(std::string(full.message()), HasSubstr("cannot write all of /dev/full"));
 }
 
 }  // namespace

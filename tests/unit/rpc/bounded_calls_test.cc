@@ -16,7 +16,7 @@
 #include "absl/synchronization/notification.h"
 #include "coppice/v1/placements.grpc.pb.h"
 #include "daemon/rpc/calls/access_table.h"
-#include "daemon/rpc/calls/service.h"
+#include "daemon/rpc/service.h"
 #include "google/rpc/error_details.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "proto/status_conversion.h"

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/fabric/fabric_builder.h"
-#include "daemon/placement/placement_request.h"
+#include "daemon/placement/placement_terms.h"
 #include "tests/support/tier.h"
 
 namespace coppice::config_test {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "proto/message_log.h"
 #include "proto/request_check.h"
 #include "proto/status_conversion.h"
 #include "tests/unit/rpc/loopback.h"

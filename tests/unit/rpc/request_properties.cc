@@ -4,10 +4,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "coppice/v1/agents.pb.h"
 #include "daemon/manager/distances/agent_table.h"
-#include "daemon/rpc/agents_service.h"
 #include "daemon/rpc/conversion/fabric_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
+#include "daemon/rpc/service.h"
 #include "google/protobuf/stubs/logging.h"
 
 namespace coppice {
@@ -18,11 +19,11 @@ const absl::Time kNow = absl::FromUnixSeconds(1'790'000'000);
 
 // A refusal is one of a client's, and says why in a line of its own length.
 std::string BrokenBy(const absl::Status& refused, absl::string_view what) {
-  constexpr size_t kLongestMessage = 400;
+  constexpr size_t kMaxMessageBytes = 400;
   if (!absl::IsInvalidArgument(refused) && !absl::IsAborted(refused)) {
     return absl::StrCat(what, ": ", refused.ToString());
   }
-  if (refused.message().empty() || refused.message().size() > kLongestMessage) {
+  if (refused.message().empty() || refused.message().size() > kMaxMessageBytes) {
     return absl::StrCat(what, ": a message of ", refused.message().size(), " bytes");
   }
   return "";

@@ -26,10 +26,14 @@ def simulate(*arguments, fabric=FABRIC, count=16):
                                *arguments], capture_output=True, text=True, timeout=60)
 
 
-def rows(*arguments):
+def listed(*arguments):
     done = simulate("--json", *arguments)
     assert done.returncode == 0, done.stderr
-    return {(row["bytes"], row["builder"]): row for row in json.loads(done.stdout)["rows"]}
+    return json.loads(done.stdout)["rows"]
+
+
+def rows(*arguments):
+    return {(row["bytes"], row["builder"]): row for row in listed(*arguments)}
 
 
 class SimulateCommand(unittest.TestCase):
@@ -42,6 +46,10 @@ class SimulateCommand(unittest.TestCase):
             self.assertGreater(row["simulated"]["median_us"], 0)
         self.assertEqual(4, found[8, "kary"]["width"])
         self.assertEqual("TREE_TYPE_II", found[8, "type II"]["type"])
+        for arguments, sizes in (((), [8]), (("--bytes", "8"), [8]), (("--bytes", "8K"), [8192]),
+                                 (("--bytes", "2048,100"), [2048, 100])):
+            self.assertEqual([(size, builder) for size in sizes for builder in builders],
+                             [(row["bytes"], row["builder"]) for row in listed(*arguments)])
 
     def test_an_idle_fabric_without_shared_links_takes_what_is_predicted(self):
         row = rows("--op", "barrier", "--width", "4")[8, "hierarchical"]
@@ -76,6 +84,9 @@ class SimulateCommand(unittest.TestCase):
         alone = rows("--bytes", "8")[8, "kary"]["simulated"]["median_us"]
         arguments = ("--grid", "4x4", "--bytes", "20000", "--header-bytes", "26")
         many = rows(*arguments)
+        size = ("--grid", "4x4", "--bytes", "2K", "--header-bytes")
+        self.assertEqual(rows(*size, "1024"), rows(*size, "1K"))
+        self.assertNotEqual(rows(*size, "26"), rows(*size, "1K"))
         self.assertEqual({"kary", "knomial", "hierarchical", "postal", "type II", "auto"},
                          {builder for _, builder in many})
         late = rows(*arguments, "--skew", "1000")[20000, "kary"]["simulated"]["median_us"]

@@ -329,8 +329,8 @@ Mapping DenseQap::MappingOf(const MappingProblem& problem, absl::Span<const uint
   return mapping;
 }
 
-DenseState::DenseState(const DenseQap& qap, DenseOrder order)
-    : qap_(&qap), kernels_(&BestKernels()) {
+DenseState::DenseState(const DenseQap& qap, DenseOrder order, const DenseKernels& kernels)
+    : qap_(&qap), kernels_(&kernels) {
   VisitElement(qap.element(), [&](auto kind) {
     using T = decltype(kind);
     columns_ = DenseMatrix(qap.size(), sizeof(T));

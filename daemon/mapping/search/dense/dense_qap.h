@@ -167,7 +167,7 @@ decltype(auto) VisitElement(DenseElement element, const Visit& visit) {
 class DenseState final {
  public:
   // `order` is a permutation. O(n^2).
-  DenseState(const DenseQap& qap, DenseOrder order);
+  DenseState(const DenseQap& qap, DenseOrder order, const DenseKernels& kernels = BestKernels());
   // Another solution in the same memory. O(n^2).
   void Reset(DenseOrder order);
 
@@ -189,9 +189,6 @@ class DenseState final {
   //     u[k] = F[r][k] - F[s][k]     v[k] = D[p(s)][p(k)] - D[p(r)][p(k)]
   // or, transposed, F[k][r] and D[p(k)][p(r)], which an asymmetric problem wants too. O(n).
   void Differences(uint32_t r, uint32_t s, bool transposed, double* u, double* v) const;
-
-  // For comparison.
-  void UsePortableKernels() { kernels_ = &PortableKernels(); }
 
  private:
   template <typename T>

@@ -94,10 +94,10 @@ class DenseTabu final {
 
   const DenseSolution& best() const { return best_; }
   const DenseState& state() const { return state_; }
-  // What a swap of ranks r > s costs, as kept by the updates.
-  double SwapCost(uint32_t r, uint32_t s) const { return costs_[Row(r) + s]; }
 
  private:
+  friend class DenseTabuPeer;  // of tests, which see the kept costs
+
   struct Move {
     uint32_t r = 0, s = 0;
     double cost = 0;

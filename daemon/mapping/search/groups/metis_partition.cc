@@ -17,8 +17,8 @@ namespace coppice {
 namespace {
 
 // The greatest weight that METIS gets, and the greatest sum: it adds all weights of a graph up.
-constexpr double kMostWeight = 1 << 20;
-constexpr double kGreatestSum = 1 << 30;
+constexpr double kMaxMetisWeight = 1 << 20;
+constexpr double kMaxMetisSum = 1 << 30;
 
 // What METIS takes for two parts, in copies of the graph as GraphForMetis makes them, and what an
 // edge in a row takes at least of it. Measured on stencils and meshes of 10^4 to 2*10^6 edges:
@@ -66,8 +66,8 @@ std::vector<idx_t> ScaledWeights(absl::Span<const double> weights) {
     most = std::max(most, w);
     sum += w;
   }
-  const double room = kGreatestSum - static_cast<double>(weights.size());
-  const double scale = most > 0 ? std::min(kMostWeight / most, room / sum) : 0.0;
+  const double room = kMaxMetisSum - static_cast<double>(weights.size());
+  const double scale = most > 0 ? std::min(kMaxMetisWeight / most, room / sum) : 0.0;
   std::vector<idx_t> scaled(weights.size());
   for (size_t e = 0; e < weights.size(); ++e) {
     scaled[e] = std::max<idx_t>(1, static_cast<idx_t>(weights[e] * scale));
@@ -76,14 +76,15 @@ std::vector<idx_t> ScaledWeights(absl::Span<const double> weights) {
 }
 
 absl::Status CheckSize(const WeightedGraph& graph, size_t parts) {
-  constexpr size_t kLimit = 1 << 28;  // half of what kGreatestSum leaves for edges of weight 1
-  if (graph.neighbours.size() <= kLimit && graph.vertex_count() <= kLimit && parts <= kLimit) {
+  constexpr size_t kMaxCount = 1 << 28;  // half of what kMaxMetisSum leaves for edges of weight 1
+  if (graph.neighbours.size() <= kMaxCount && graph.vertex_count() <= kMaxCount &&
+      parts <= kMaxCount) {
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(absl::StrFormat(
       "a graph of %d vertices and %d edges to cut into %d parts: METIS takes %d of each at most; "
       "choose another algorithm",
-      graph.vertex_count(), graph.neighbours.size() / 2, parts, kLimit));
+      graph.vertex_count(), graph.neighbours.size() / 2, parts, kMaxCount));
 }
 
 // A graph as METIS reads it.

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/mapping/search/random.h"
 #include "daemon/mapping/search/sparse/sparse_search.h"
@@ -340,6 +341,17 @@ absl::StatusOr<std::vector<uint32_t>> CutIntoSizes(const WeightedGraph& graph,
                                                    const PartitionOptions& options,
                                                    const SearchControl& control) {
   if (graph.neighbours.empty()) return PartsInOrder(graph, sizes);
+  if (absl::c_linear_search(sizes, 0U)) {  // METIS takes no part of nothing
+    std::vector<uint32_t> numbers, others;
+    for (uint32_t part = 0; part < sizes.size(); ++part) {
+      if (sizes[part] == 0) continue;
+      numbers.push_back(part);
+      others.push_back(sizes[part]);
+    }
+    ASSIGN_OR_RETURN(std::vector<uint32_t> parts, CutIntoSizes(graph, others, options, control));
+    for (uint32_t& part : parts) part = numbers[part];
+    return parts;
+  }
   absl::StatusOr<std::vector<uint32_t>> parts = Partition(graph, sizes, options, control);
   if (absl::IsCancelled(parts.status())) parts = PartsInOrder(graph, sizes);
   RETURN_IF_ERROR(parts.status());

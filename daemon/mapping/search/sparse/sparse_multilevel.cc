@@ -9,9 +9,9 @@
 namespace coppice {
 namespace {
 
-constexpr uint32_t kCoarsestPerPlace = 6;  // vertices of the coarsest level, at least
-constexpr uint32_t kPiecesPerPlace = 6;    // no vertex is a larger part of a place than this
-constexpr double kWorthALevel = 0.95;      // of the vertices: a level that keeps more is the last
+constexpr uint32_t kMinPerPlace = 6;     // vertices of the coarsest level, at least
+constexpr uint32_t kPiecesPerPlace = 6;  // no vertex is a larger part of a place than this
+constexpr double kWorthALevel = 0.95;    // of the vertices: a level that keeps more is the last
 
 struct Level {
   SparseGraph graph;
@@ -202,7 +202,7 @@ double RefineOnAllLevels(const SparseProblem& problem, uint64_t seed, const Seat
   }
   std::vector<Level> levels;
   std::vector<Seats> seats_of = {seats};  // [level], the finest first
-  for (uint32_t count = static_cast<uint32_t>(seats.size()); count > kCoarsestPerPlace * places;) {
+  for (uint32_t count = static_cast<uint32_t>(seats.size()); count > kMinPerPlace * places;) {
     if (control.stopped()) break;
     const SparseGraph& fine = levels.empty() ? problem.graph : levels.back().graph;
     Level level;

@@ -305,11 +305,11 @@ TEST_F(JobKeeperTest, ManyHoldsShareAWrite) {
 TEST(RenewalTimesTest, TwoTriesMayFailWithinALease) {
   for (int64_t lease_ms = 1'000; lease_ms <= 86'400'000; lease_ms = lease_ms * 5 / 4) {
     const LeaseTime lease(lease_ms);
-    EXPECT_LE(RenewalWait(lease) + 2 * (MostOfTry(lease) + MostOfPause(lease)), lease) << lease_ms;
-    EXPECT_LE(MostOfTry(lease), kLongestTry);
+    EXPECT_LE(RenewalWait(lease) + 2 * (MaxTry(lease) + MaxPause(lease)), lease) << lease_ms;
+    EXPECT_LE(MaxTry(lease), kMaxTry);
   }
-  EXPECT_GT(MostOfTry(LeaseTime(0)).count(), 0);
-  EXPECT_GE(MostOfPause(LeaseTime(1)), kShortestRenewalTime);
+  EXPECT_GT(MaxTry(LeaseTime(0)).count(), 0);
+  EXPECT_GE(MaxPause(LeaseTime(1)), kMinRenewalTime);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <regex>
 
-#include "agents/node/perftest/perftest.h"
+#include "agents/node/perftest.h"
 
 namespace coppice::perftest_report_test {
 namespace {

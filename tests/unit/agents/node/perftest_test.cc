@@ -1,6 +1,6 @@
 // Measurements between two sides that run a double of perftest's programs (tests/perftest), and
 // what becomes of them when a program, a port or the peer fails.
-#include "agents/node/perftest/perftest.h"
+#include "agents/node/perftest.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>

@@ -245,17 +245,18 @@ TEST(MessagesTest, NodesThatAreNoTreeAreSeen) {
   EXPECT_FALSE(whole({-1, -7}, 2, 0));
 }
 
-TEST(MessagesTest, MapsAndPatterns) {
-  const uint32_t from[] = {0, 1}, to[] = {1, 200};
-  const double bytes[] = {1.5, 0}, messages[] = {3, 4};
+const uint32_t kFrom[] = {0, 1}, kTo[] = {1, 200};
+const double kBytes[] = {1.5, 0};
+
+TEST(MessagesTest, Maps) {
   const char* const hosts[] = {"a", "b"};
   coppice_map_request request{};
   request.job = 9;
   request.rank_count = 201;
   request.pair_count = 2;
-  request.from = from;
-  request.to = to;
-  request.bytes = bytes;
+  request.from = kFrom;
+  request.to = kTo;
+  request.bytes = kBytes;
   request.algorithm = "auto";
   request.budget_ms = 250;
   request.seed = 5;
@@ -279,19 +280,24 @@ TEST(MessagesTest, MapsAndPatterns) {
   EXPECT_EQ(map.task().ranks_per_host(), 8u);
   EXPECT_EQ(map.task().pattern_name(), "app");
   EXPECT_FALSE(map.task().has_pattern());
+}
 
+TEST(MessagesTest, Patterns) {
+  const double messages[] = {3, 4};
   coppice_pattern pattern{};
   pattern.name = "app";
   pattern.rank_count = 201;
   pattern.pair_count = 2;
-  pattern.from = from;
-  pattern.to = to;
-  pattern.bytes = bytes;
+  pattern.from = kFrom;
+  pattern.to = kTo;
+  pattern.bytes = kBytes;
   pattern.messages = messages;
   const auto put = Parsed<v1::PutPatternRequest>(EncodePattern(pattern));
   EXPECT_EQ(put.name(), "app");
   EXPECT_THAT(put.pattern().messages(), ElementsAre(3, 4));
+}
 
+TEST(MessagesTest, Orders) {
   v1::MapRanksUpdate update;
   update.mutable_progress()->set_score(0.9);
   OrderAnswer order;

@@ -1,5 +1,3 @@
-#include "daemon/manager/mapping/pattern_codec.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/manager/mapping/pattern_store.h"
 #include "tests/support/tier.h"
 
 namespace coppice::pattern_codec_test {

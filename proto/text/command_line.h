@@ -1,0 +1,40 @@
+// What the command lines of all programs have in common: the form of --help, values that are texts
+// or counts, and standard output that is written whole or told to be not.
+#ifndef COPPICE_PROTO_TEXT_COMMAND_LINE_H_
+#define COPPICE_PROTO_TEXT_COMMAND_LINE_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace coppice {
+
+// --help of `app`, and of the commands that are added later, stays within a terminal's width where
+// people look (text_table.h). Elsewhere it is CLI11's, of which manual pages are made.
+void FitHelp(CLI::App& app);
+
+// For a line that CLI11 ends: prints help or version, or says what is wrong; returns the exit
+// status (exit_status.h).
+int EndLine(const CLI::App& app, const CLI::ParseError& error);
+
+// DATA_LOSS: not all that was printed could be written; the disk is full, say.
+absl::Status FlushOutput();
+// Writes `text` to standard output as it may be shown (plain_text.h). Errors as FlushOutput.
+absl::Status PrintText(absl::string_view text);
+
+// Adds an option whose value is any text but the empty one: an empty value is a shell variable that
+// was never set, and must not pass for an option that was never given.
+CLI::Option* AddText(CLI::App& command, const std::string& name, std::string& value,
+                     const std::string& meaning);
+
+// Adds an option whose value is a whole number from `least` to `most` in decimal digits.
+CLI::Option* AddCount(CLI::App& command, const std::string& name, std::optional<uint32_t>& value,
+                      const std::string& meaning, uint32_t least = 0, uint32_t most = UINT32_MAX);
+
+}  // namespace coppice
+
+#endif  // COPPICE_PROTO_TEXT_COMMAND_LINE_H_
