@@ -217,13 +217,13 @@ void AddMeasure(CLI::App& distance, Session& session) {
       std::string("Hosts, ") + kNodeWordsHelp + "; default: all that have an agent");
   AddField(*command, "--complete-up-to", request, &Request::set_complete_up_to,
            "Nodes of which every pair is measured; of more, samples (64)")
-      ->check(CLI::PositiveNumber);
+      ->check(Understood(IsPositive, kPositiveMeant));
   AddField(*command, "--latency-samples", request, &Request::set_latency_samples,
            "Ping-pongs of 8 bytes for each pair (100)")
-      ->check(CLI::PositiveNumber);
+      ->check(Understood(IsPositive, kPositiveMeant));
   AddField(*command, "--bandwidth-samples", request, &Request::set_bandwidth_samples,
            "Transfers for each pair (10)")
-      ->check(CLI::PositiveNumber);
+      ->check(Understood(IsPositive, kPositiveMeant));
   command
       ->add_option_function<std::string>(
           "--bandwidth-bytes",
@@ -258,7 +258,7 @@ void AddList(CLI::App& distance, Session& session) {
                    "With --matrix: latency counts, too, once in so many bytes, such as 8K")
       ->needs(matrix)
       ->transform(PlainBytes)
-      ->check(CLI::PositiveNumber);
+      ->check(Understood(IsPositive, kPositiveMeant));
 }
 
 }  // namespace

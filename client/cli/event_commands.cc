@@ -25,6 +25,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
@@ -32,6 +33,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
+#include "proto/text/option_words.h"
 #include "proto/text/plain_text.h"
 
 namespace coppice {
@@ -353,7 +355,12 @@ void AddEventsCommand(CLI::App& app, Session& session) {
                      "also over a restart of the daemon")
           ->excludes("--output");
   command->add_option("--after", options.after, "Only events after the one with this id")
-      ->check(CLI::NonNegativeNumber)
+      ->check(Understood(
+          [](const std::string& text) {
+            uint64_t number = 0;
+            return absl::SimpleAtoi(text, &number);
+          },
+          "the number of an event"))
       ->needs(follow);
 }
 

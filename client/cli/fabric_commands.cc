@@ -302,7 +302,7 @@ void AddFabricCommands(CLI::App& app, Session& session) {
                              "Links with capacity and load: measured, peak, promised", ListLinks);
   links->add_option("--switch", choice.of_switch, "Only this switch's: GUID or description");
   CLI::Option* top = links->add_option("--top", choice.top, "Only so many, the busiest first")
-                         ->check(CLI::Range(size_t{1}, size_t{SIZE_MAX}));
+                         ->check(Understood(IsPositive, kPositiveMeant));
   AddWideOption(*links, session);
   links
       ->add_flag("--down", choice.is_down,

@@ -16,6 +16,7 @@
 #include "proto/message_log.h"
 #include "proto/text/command_line.h"
 #include "proto/text/environment.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -51,7 +52,7 @@ int Main(int argc, char** argv) {
   app.add_option("--tls-key", tls.key, "File of its key; $COPPICE_TLS_KEY");
   double timeout_s = 60;
   app.add_option("--timeout", timeout_s, "Seconds that a call may take")
-      ->check(CLI::PositiveNumber)
+      ->check(Understood(IsPositive, kPositiveMeant))
       ->capture_default_str();
 
   std::string user;

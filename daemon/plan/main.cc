@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -24,12 +25,26 @@
 namespace coppice {
 namespace {
 
-// `tree`, `place` and `fabric` alone ask what is asked most: advice, and a description.
-std::vector<std::string> InFull(int argc, char** argv) {
+// Where the command stands, behind the program's own options; the length: nowhere.
+size_t CommandAt(const CLI::App& app, const std::vector<std::string>& line) {
+  size_t at = 1;
+  while (at < line.size() && absl::StartsWith(line[at], "-")) {
+    const CLI::Option* const option = app.get_option_no_throw(line[at]);
+    at += option != nullptr && option->get_items_expected_max() > 0 ? 2 : 1;
+  }
+  return std::min(at, line.size());
+}
+
+// `tree`, `place` and `fabric` alone ask what is asked most: advice, and a description. What stands
+// before the command goes behind it, where the engine's commands have options of their own.
+std::vector<std::string> InFull(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> line(argv, argv + argc);
-  const bool is_place = argc > 1 && line[1] == "place";
-  const bool is_alone =
-      argc > 2 && absl::StartsWith(line[2], "-") && line[2] != "-h" && line[2] != "--help";
+  const size_t at = CommandAt(app, line);
+  if (at == line.size()) return line;
+  std::rotate(line.begin() + 1, line.begin() + static_cast<ptrdiff_t>(at), line.end());
+  const bool is_place = line[1] == "place";
+  const bool is_alone = line.size() == 2 ||
+                        (absl::StartsWith(line[2], "-") && line[2] != "-h" && line[2] != "--help");
   if (is_place) line[1] = "placement";
   if (is_place || (is_alone && line[1] == "tree")) {
     line.insert(line.begin() + 2, "advise");
@@ -82,7 +97,7 @@ int Main(int argc, char** argv) {
   RegisterDescribeCommand(*app.get_subcommand("fabric"), chosen);
   RegisterMapCommand(app, chosen);
   RegisterSimulateCommand(app, chosen);
-  std::vector<std::string> line = InFull(argc, argv);
+  std::vector<std::string> line = InFull(app, argc, argv);
   std::vector<char*> words;
   for (std::string& word : line) words.push_back(word.data());
   const std::optional<int> ended = ParseLine(app, static_cast<int>(words.size()), words.data());

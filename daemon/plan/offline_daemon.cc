@@ -122,6 +122,24 @@ absl::StatusOr<std::vector<CapabilityRule>> RulesOf(const TreeOptions& options,
   return rules;
 }
 
+// Another fabric would take the members from the jobs that the database keeps, and revoke their
+// trees. A later picture of the same one may lack some nodes. FAILED_PRECONDITION: it lacks more
+// than half of the jobs' ports.
+absl::Status CheckIsSameFabric(const Manager& manager, const Fabric& fabric,
+                               const OfflineOptions& options) {
+  size_t ports = 0, missing = 0;
+  for (const JobView& job : manager.ListJobs(JobId(), std::numeric_limits<uint32_t>::max())) {
+    for (const Guid port : job.record->endpoints) {
+      ++ports;
+      missing += !fabric.FindEndpoint(port);
+    }
+  }
+  if (2 * missing <= ports) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      options.database, ": keeps jobs with ", ports, " ports, of which ", options.fabric.fabric,
+      " has not ", missing, ": give the fabric that they are on, or another database"));
+}
+
 // A job for each holder; the same again from a database that has it.
 absl::Status Hold(Manager& manager, const std::string& path) {
   if (path.empty()) return absl::OkStatus();
@@ -180,9 +198,10 @@ absl::Status OfflineParts::Start(const OfflineOptions& options) {
   ASSIGN_OR_RETURN(managing.profile, LoadProfile(options.fabric.profile));
   const bool has_fabric = !options.fabric.fabric.empty();
   Snapshot snapshot;
+  std::shared_ptr<const Fabric> whole;  // with the nodes that are down
   if (has_fabric) {
-    ASSIGN_OR_RETURN(std::shared_ptr<const Fabric> fabric, LoadFabric(options.fabric.fabric));
-    ASSIGN_OR_RETURN(fabric, WithoutNodes(std::move(fabric), options.down));
+    ASSIGN_OR_RETURN(whole, LoadFabric(options.fabric.fabric));
+    ASSIGN_OR_RETURN(auto fabric, WithoutNodes(whole, options.down));
     ASSIGN_OR_RETURN(snapshot, LoadSnapshot(options.fabric, std::move(fabric)));
     ASSIGN_OR_RETURN(managing.capability_rules, RulesOf(options.fabric, *snapshot.fabric));
   }
@@ -196,6 +215,7 @@ absl::Status OfflineParts::Start(const OfflineOptions& options) {
   ASSIGN_OR_RETURN(store, SqliteStore::Open(database));
   ASSIGN_OR_RETURN(manager, Manager::Create(store.get(), port.get(), &SystemClock(), managing));
   if (has_fabric) {
+    RETURN_IF_ERROR(CheckIsSameFabric(*manager, *whole, options));
     RETURN_IF_ERROR(manager->Sweep().status());
     RETURN_IF_ERROR(Hold(*manager, options.held));
   }

@@ -1,6 +1,7 @@
 #include "proto/text/option_words.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <system_error>
@@ -84,6 +85,11 @@ bool IsFileOfNodes(const std::string& value) {
     return true;
   }
   return absl::StrContains(value, '/') && !LooksLikeNodeList(value) && !MayBeEndpoint(value);
+}
+
+bool IsPositive(absl::string_view text) {
+  double number = 0;
+  return absl::SimpleAtod(text, &number) && number > 0 && std::isfinite(number);
 }
 
 std::string FaultOfCount(absl::string_view text, uint32_t least, uint32_t most) {

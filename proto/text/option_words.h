@@ -51,6 +51,10 @@ auto Understood(const Parser& parse, const std::string& meant) {
 inline constexpr char kByteSizesMeant[] =
     "a list of sizes in bytes, such as 8,4K,1M; the most is 1024T";
 
+// A number above 0, for such a check: CLI11 would write out the greatest double, of 309 digits.
+bool IsPositive(absl::string_view text);
+inline constexpr char kPositiveMeant[] = "a number above 0";
+
 // Why `text` is no whole number in decimal digits from `least` to `most`; empty: it is one. For
 // CLI11, which forgives blanks, a sign and the empty text.
 std::string FaultOfCount(absl::string_view text, uint32_t least, uint32_t most);

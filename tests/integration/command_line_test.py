@@ -131,6 +131,14 @@ class CommandLine(unittest.TestCase):
         self.refused(2, *here, "--budget", "5", words=["such as 500ms, 1s or 2m"])
         self.refused(2, *here, "--option", "x", words=['"x" is not NAME=VALUE'])
 
+    def test_numbers_out_of_range_are_told_in_a_line(self):
+        for arguments in (("--timeout", "0", "status"), ("--timeout", "x", "status"),
+                          ("events", "--follow", "--after", "x"), ("fabric", "links", "--top", "0"),
+                          ("distance", "measure", "--latency-samples", "-1")):
+            status, out, errors = self.run_program(*arguments)
+            self.assertEqual((status, out), (2, ""), arguments)
+            self.assertLess(max(map(len, errors.splitlines())), 100, errors)
+
     def test_options_that_map_has_no_use_for(self):
         here = ("--hosts", "n[0000-0001]", "--pattern", "-")
         for arguments, word in (((*here, "--emit", "rankfile", "--json"), "--json"),

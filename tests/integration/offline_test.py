@@ -197,6 +197,32 @@ class Offline(unittest.TestCase):
         wide = self.run_program([PLAN, "simulate", *members, "-o", "wide"])
         self.assertIn("HEIGHT", wide.stdout)
 
+    def test_another_fabric_than_the_databases_is_refused(self):
+        """And takes nothing from what the database keeps; one that lacks a few nodes is the same one."""
+        self.good(self.offline("job", "register", "--endpoints", "n[0000-0017]", "--lease", "1h"))
+        self.good(self.offline("tree", "create", "--job", "1", "--type", "2"))
+        before = self.good(self.offline("tree", "list", "--json"))
+        other = self.run_program([PLAN, "entries", "--database", self.database, "--fabric",
+                                  "model:fat-tree(leaves=2,spines=1,hosts-per-leaf=2)"])
+        self.assertEqual((other.returncode, other.stdout), (6, ""))
+        self.assertIn("another database [FAILED_PRECONDITION]", other.stderr)
+        self.assertEqual(self.good(self.offline("tree", "list", "--json")), before)
+        self.good(self.offline("entries", "--down", "n[0000-0003]"))
+
+    def good(self, done):
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def test_options_stand_before_the_command_too(self):
+        for before in (("--fabric", FABRIC), ("--fabric", FABRIC, "--entries", str(ENTRIES))):
+            for command in (("tree", "--members", "n[0000-0003]"), ("place", "--nodes", "2"), ("fabric", "nodes")):
+                self.assertEqual(self.good(self.run_program([PLAN, *before, *command, "--json"])).strip()[0], "{")
+        self.good(self.run_program([PLAN, "--fabric", FABRIC, "fabric", "--json"]))
+        for command, needed in (("tree", "--fabric"), ("fabric", "--fabric"), ("place", "--nodes")):
+            alone = self.run_program([PLAN, command])
+            self.assertEqual((alone.returncode, alone.stdout), (2, ""))
+            self.assertIn(needed, alone.stderr)
+
     def test_what_only_a_subnet_has_is_no_command(self):
         for command in ("watch", "counters", "history"):
             done = self.offline("fabric", command)
