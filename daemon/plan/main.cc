@@ -25,12 +25,15 @@
 namespace coppice {
 namespace {
 
-// Where the command stands, behind the program's own options; the length: nowhere.
+// Where the command stands, behind the program's own options; the length: nowhere, or behind a word
+// that is none of them.
 size_t CommandAt(const CLI::App& app, const std::vector<std::string>& line) {
   size_t at = 1;
   while (at < line.size() && absl::StartsWith(line[at], "-")) {
-    const CLI::Option* const option = app.get_option_no_throw(line[at]);
-    at += option != nullptr && option->get_items_expected_max() > 0 ? 2 : 1;
+    const size_t equals = line[at].find('=');
+    const CLI::Option* const option = app.get_option_no_throw(line[at].substr(0, equals));
+    if (option == nullptr) return line.size();
+    at += equals == std::string::npos && option->get_items_expected_max() > 0 ? 2 : 1;
   }
   return std::min(at, line.size());
 }

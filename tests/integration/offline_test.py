@@ -218,6 +218,10 @@ class Offline(unittest.TestCase):
             for command in (("tree", "--members", "n[0000-0003]"), ("place", "--nodes", "2"), ("fabric", "nodes")):
                 self.assertEqual(self.good(self.run_program([PLAN, *before, *command, "--json"])).strip()[0], "{")
         self.good(self.run_program([PLAN, "--fabric", FABRIC, "fabric", "--json"]))
+        self.good(self.run_program([PLAN, "--fabric=" + FABRIC, "--entries=3", "fabric", "nodes"]))
+        wrong = self.run_program([PLAN, "--colour", "red", "fabric"])
+        self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
+        self.assertIn('"--colour": no such', wrong.stderr)
         for command, needed in (("tree", "--fabric"), ("fabric", "--fabric"), ("place", "--nodes")):
             alone = self.run_program([PLAN, command])
             self.assertEqual((alone.returncode, alone.stdout), (2, ""))
