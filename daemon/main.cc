@@ -250,6 +250,7 @@ int Fail(const absl::Status& status) {
 }
 
 int Main(int argc, char** argv) {
+  GuardStandardStreams();
   CLI::App app("Keeps the topology of an InfiniBand subnet and grants aggregation trees.",
                "coppiced");
   FitHelp(app);

@@ -174,6 +174,7 @@ int Fail(const absl::Status& status) {
 }
 
 int Main(int argc, char** argv) {
+  GuardStandardStreams();
   CLI::App app("Connects the processes of a node to coppiced.", "coppice-agent");
   FitHelp(app);
   Flags flags;

@@ -30,6 +30,7 @@ std::string IsUserName(const std::string& name) {
 }
 
 int Main(int argc, char** argv) {
+  GuardStandardStreams();
   const ShownStream shown_output(std::cout), shown_errors(std::cerr);
   SilenceMessageLog();
   std::cerr << UnknownVariables(environ);

@@ -78,6 +78,7 @@ int RunOffline(const Session& session, const OfflineOptions& options) {
 }
 
 int Main(int argc, char** argv) {
+  GuardStandardStreams();
   const ShownStream shown_output(std::cout), shown_errors(std::cerr);
   SilenceMessageLog();
   SetUpLog("critical", LogFormat::kTime).IgnoreError();

@@ -246,6 +246,7 @@ int Lead(int argc, char** argv, MpiTeam& team) {
 }
 
 int Main(int argc, char** argv) {
+  GuardStandardStreams();
   const bool takes_threads = MpiTeam::Start(argc, argv);
   MpiTeam team(&SystemClock());
   if (!takes_threads) {

@@ -1,5 +1,8 @@
 #include "proto/text/command_line.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -65,6 +68,15 @@ class HelpFormatter final : public CLI::Formatter {
 };
 
 }  // namespace
+
+void GuardStandardStreams() {
+  // As open() takes the lowest free descriptor, what opens as 0, 1 or 2 was missing. It is of the
+  // other kind, so reading and writing are errors.
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+  }
+}
 
 void FitHelp(CLI::App& app) { app.formatter(std::make_shared<HelpFormatter>()); }
 

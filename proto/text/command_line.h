@@ -13,6 +13,10 @@
 
 namespace coppice {
 
+// Standard streams that the caller closed (`>&-`) fail from now on, instead of leading into the first
+// files that are opened. What every program begins with.
+void GuardStandardStreams();
+
 // --help of `app`, and of the commands that are added later, stays within a terminal's width where
 // people look (text_table.h). Elsewhere it is CLI11's, of which manual pages are made.
 void FitHelp(CLI::App& app);

@@ -9,10 +9,12 @@ import pty
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 VERSION, *PROGRAMS = sys.argv[1:]
 del sys.argv[1:]
+PLAN = next(program for program in PROGRAMS if program.endswith("/coppice-plan"))
 OURS = [program for program in PROGRAMS if not program.endswith("coppice-slurm")]  # argparse's help is its own
 
 
@@ -76,6 +78,21 @@ class Programs(unittest.TestCase):
                                           timeout=60, check=False)
                 self.assertEqual((done.returncode, done.stderr),
                                  (1, "error: standard output could not be written [DATA_LOSS]\n"), program)
+
+    def test_streams_that_are_closed_fail_instead_of_leading_into_files(self):
+        for program in OURS:
+            done = subprocess.run(["sh", "-c", '"$0" --version >&- <&-', program], stderr=subprocess.PIPE, text=True,
+                                  timeout=60, check=False)
+            self.assertEqual((done.returncode, done.stderr),
+                             (1, "error: standard output could not be written [DATA_LOSS]\n"), program)
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["sh", "-c", '"$0" "$@" >&-', PLAN, "job", "register", "--endpoints", "n[0000-0003]",
+                                   "--fabric", "model:xgft(2;4,4;1,2)", "--database", folder + "/db"],
+                                  stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertEqual(done.stderr, "error: standard output could not be written [DATA_LOSS]\n")
+            locks = [path for path in pathlib.Path(folder).iterdir() if "lock" in path.name]
+            self.assertEqual([path.read_bytes() for path in locks], [b""] * len(locks))
 
     def test_variables_that_nothing_reads_are_told(self):
         for program in PROGRAMS:
