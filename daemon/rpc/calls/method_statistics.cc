@@ -1,20 +1,13 @@
 #include "daemon/rpc/calls/method_statistics.h"
 
-#include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 
 namespace coppice {
+
 absl::Duration LatencyBound(size_t bucket) {
   if (bucket + 1 >= kLatencyBuckets) return absl::InfiniteDuration();
   return absl::Microseconds(int64_t{1} << bucket);
-}
-
-size_t LatencyBucket(int64_t nanoseconds) {
-  if (nanoseconds <= 1000) return 0;
-  const uint64_t microseconds = (static_cast<uint64_t>(nanoseconds) + 999) / 1000;  // rounded up
-  return std::min<size_t>(std::bit_width(microseconds - 1), kLatencyBuckets - 1);
 }
 
 uint64_t MethodNumbers::calls() const {

@@ -4,8 +4,10 @@
 #ifndef COPPICE_DAEMON_RPC_CALLS_METHOD_STATISTICS_H_
 #define COPPICE_DAEMON_RPC_CALLS_METHOD_STATISTICS_H_
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -26,7 +28,11 @@ inline constexpr size_t kStatusCodes = 17;
 // to 67 s, within a factor of two.
 inline constexpr size_t kLatencyBuckets = 28;
 absl::Duration LatencyBound(size_t bucket);  // infinite for the last
-size_t LatencyBucket(int64_t nanoseconds);
+inline size_t LatencyBucket(int64_t nanoseconds) {
+  if (nanoseconds <= 1000) return 0;
+  const uint64_t microseconds = (static_cast<uint64_t>(nanoseconds) + 999) / 1000;  // rounded up
+  return std::min<size_t>(std::bit_width(microseconds - 1), kLatencyBuckets - 1);
+}
 
 // The bucket of a histogram that this share of what it counts is within; none: it counts nothing.
 std::optional<size_t> BucketOfShare(absl::Span<const uint64_t> counts, double share);

@@ -130,17 +130,20 @@ TEST_F(SqliteLargeJobsTest, OutliveRefusalsBetween) {
   const JobRecord large = Large(2, 4 * kRanksOfSlice);
   std::promise<absl::Status> done;
   int refused = 0;
+  std::promise<void> all_refused;
   store_->Submit(PutJob{large}, [&](absl::Status status) { done.set_value(status); });
   // One in each group: the next is submitted when the last was answered.
   std::function<void(absl::Status)> again = [&](absl::Status status) {
     refused += absl::IsAlreadyExists(status);
-    if (refused < 10) store_->Submit(PutJob{Job(1)}, again);
+    if (refused == 10 || !absl::IsAlreadyExists(status)) return all_refused.set_value();
+    store_->Submit(PutJob{Job(1)}, again);
   };
   store_->Submit(PutJob{Job(1)}, again);
   go.set_value();
   ASSERT_APPLIED(done.get_future().get());
   ASSERT_APPLIED(store_->Apply(PutJob{Job(3)}));
   EXPECT_TRUE(*store_->GetJob(JobId(2)) == large);
+  all_refused.get_future().wait();  // `again` needs the store
   store_.reset();
   EXPECT_EQ(refused, 10);
 }
