@@ -20,10 +20,14 @@ absl::Status CheckOwner(SqliteConnection& connection, int64_t version) {
                    " belongs to another program: give the daemon a file of its own"));
 }
 
-absl::Status ApplyAll(SqliteConnection& connection, absl::Span<const char* const> migrations) {
+absl::Status ApplyAll(SqliteConnection& connection, absl::Span<const char* const> migrations,
+                      const char* newest) {
   // Read again inside the transaction: nobody else can change it now.
   ASSIGN_OR_RETURN(const int64_t version, connection.Sql("PRAGMA user_version").Number());
-  for (size_t next = static_cast<size_t>(version); next < migrations.size(); ++next) {
+  const bool is_at_once = version == 0 && newest != nullptr;
+  if (is_at_once) RETURN_IF_ERROR(connection.Execute(newest));
+  const size_t first = is_at_once ? migrations.size() : static_cast<size_t>(version);
+  for (size_t next = first; next < migrations.size(); ++next) {
     absl::Status status = connection.Execute(migrations[next]);
     if (!status.ok()) return Annotate(status, absl::StrCat("migration to schema ", next + 1));
   }
@@ -49,18 +53,19 @@ absl::Status CheckTable(SqliteConnection& connection, const std::string& table) 
 
 }  // namespace
 
-absl::Status Migrate(SqliteConnection& connection, absl::Span<const char* const> migrations) {
+absl::Status Migrate(SqliteConnection& connection, absl::Span<const char* const> migrations,
+                     const char* newest) {
   ASSIGN_OR_RETURN(const int64_t version, connection.Sql("PRAGMA user_version").Number());
   RETURN_IF_ERROR(CheckOwner(connection, version));
-  const int64_t newest = static_cast<int64_t>(migrations.size());
-  if (version == newest) return absl::OkStatus();
-  if (version > newest || version < 0) {
+  const int64_t last = static_cast<int64_t>(migrations.size());
+  if (version == last) return absl::OkStatus();
+  if (version > last || version < 0) {
     return absl::FailedPreconditionError(absl::StrCat("database ", connection.path(), ": schema ",
                                                       version, " is newer than this program's ",
-                                                      newest, ": upgrade coppiced"));
+                                                      last, ": upgrade coppiced"));
   }
   RETURN_IF_ERROR(connection.Execute("BEGIN IMMEDIATE"));
-  absl::Status status = ApplyAll(connection, migrations);
+  absl::Status status = ApplyAll(connection, migrations, newest);
   if (status.ok()) status = connection.Execute("COMMIT");
   if (!status.ok() && connection.in_transaction()) {
     connection.Execute("ROLLBACK").IgnoreError();  // the first error is the one to tell

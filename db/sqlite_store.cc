@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<SqliteConnection>> OpenWriter(const std::string& 
         absl::StrCat("database ", path, " is read-only: make the file and its directory writable"));
   }
   RETURN_IF_ERROR(CheckIntegrity(*writer));
-  RETURN_IF_ERROR(Migrate(*writer, Migrations()));
+  RETURN_IF_ERROR(Migrate(*writer, Migrations(), NewestSchema()));
   RETURN_IF_ERROR(SwitchToWal(*writer));
   RETURN_IF_ERROR(writer->Execute(kWriterSettings));
   RETURN_IF_ERROR(writer->Execute(absl::StrCat("PRAGMA wal_autocheckpoint = ", kLogPages,

@@ -284,10 +284,14 @@ inline constexpr int64_t kApplicationId = 0x436f7069;
 
 // SQL text of db/migrations/0001_*.sql, 0002_*.sql, ... in order.
 absl::Span<const char* const> Migrations();
+// What all of them make of a new file.
+const char* NewestSchema();
 
-// Applies those of `migrations` that the database lacks, in one transaction: all or none.
+// Applies those of `migrations` that the database lacks, in one transaction: all or none. A new
+// file takes `newest` instead, which is what all of them make of it, if it is given.
 // FAILED_PRECONDITION: the schema is newer than `migrations`, or the file is another program's.
-absl::Status Migrate(SqliteConnection& connection, absl::Span<const char* const> migrations);
+absl::Status Migrate(SqliteConnection& connection, absl::Span<const char* const> migrations,
+                     const char* newest = nullptr);
 
 // DATA_LOSS if a page of a table is damaged that decides what the daemon does. Reads those tables
 // and their indexes whole; neither events nor history.

@@ -299,6 +299,26 @@ TEST_F(SqliteOpenTest, EmptyFilesAreMigratedFromVersionZero) {
             newest_ + "\nwal\n");
 }
 
+TEST_F(SqliteOpenTest, ANewFileIsAsAllMigrationsMakeIt) {
+  const std::string by_migrations = path_ + ".migrated";
+  auto connection = SqliteConnection::Open(
+      by_migrations, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, absl::ZeroDuration());
+  ASSERT_TRUE(connection.ok());
+  const absl::Status status = Migrate(**connection, Migrations());
+  ASSERT_TRUE(status.ok()) << status;
+  Fill();
+  const std::string schema =
+      "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name;"
+      "PRAGMA user_version; PRAGMA application_id";
+  const std::string expected = RawDatabase(by_migrations).Run(schema);
+  EXPECT_GT(expected.size(), 20'000U);
+  EXPECT_EQ(RawDatabase(path_).Run(schema), expected);
+  std::filesystem::remove(path_);
+  ASSERT_TRUE(Open().ok());
+  const std::string settings = "SELECT name FROM setting WHERE name <> 'database_id' ORDER BY name";
+  EXPECT_EQ(RawDatabase(path_).Run(settings), RawDatabase(by_migrations).Run(settings));
+}
+
 TEST_F(SqliteOpenTest, OlderSchemaIsMigratedWithItsRows) {
   Fill();
   std::vector<const char*> longer(Migrations().begin(), Migrations().end());
