@@ -105,6 +105,15 @@ absl::StatusOr<std::vector<int64_t>> FindLinkIds(SqliteConnection& db,
   return ids;
 }
 
+absl::StatusOr<std::vector<LinkRecord>> ListLastLinks(SqliteConnection& db) {
+  return db.Sql(R"sql(
+      SELECT node_a, port_a, node_b, port_b, rate, capacity_gbps FROM link
+      WHERE last_seen_ns = (SELECT max(last_seen_ns) FROM link))sql")
+      .List<LinkRecord>([](const Statement& row, LinkRecord& link) {
+        row.Read(link.node_a, link.port_a, link.node_b, link.port_b, link.rate, link.capacity_gbps);
+      });
+}
+
 absl::Status Apply(SqliteConnection& db, const PutDistances& put) {
   for (const auto& [a, b] : put.drop) {
     RETURN_IF_ERROR(db.Sql("DELETE FROM distance WHERE host_a = ? AND host_b = ?").Run(a, b));

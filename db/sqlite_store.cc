@@ -258,6 +258,7 @@ class OpenStore final : public SqliteStore {
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override {
     return Ask(FindLinkIds, links);
   }
+  absl::StatusOr<std::vector<LinkRecord>> LastLinks() override { return Ask(ListLastLinks); }
   absl::StatusOr<StoredLoad> LoadMeasurements() override { return Ask(ReadLoad); }
   absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node) override {
     return Ask(ReadCounters, node);

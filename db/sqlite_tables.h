@@ -59,6 +59,7 @@ absl::StatusOr<std::string> ReadPatternData(SqliteConnection& db, int64_t id);
 absl::Status Apply(SqliteConnection& db, const PutInventory& put);
 absl::StatusOr<std::vector<int64_t>> FindLinkIds(SqliteConnection& db,
                                                  const std::vector<LinkRecord>& links);
+absl::StatusOr<std::vector<LinkRecord>> ListLastLinks(SqliteConnection& db);
 absl::Status Apply(SqliteConnection& db, const PutDistances& put);
 absl::StatusOr<std::vector<DistanceRecord>> ListDistances(SqliteConnection& db);
 absl::Status Apply(SqliteConnection& db, const PutQuota& put);

@@ -206,6 +206,8 @@ class Store {
   virtual absl::StatusOr<int64_t> EndedPlacements(absl::Time before) = 0;
   // Ids of links, in the order asked for; NOT_FOUND names a link that no inventory ever held.
   virtual absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) = 0;
+  // Those that were seen last: of the newest inventory that named links, in no order.
+  virtual absl::StatusOr<std::vector<LinkRecord>> LastLinks() = 0;
 
   virtual absl::StatusOr<StoredLoad> LoadMeasurements() = 0;
   // Of a node's ports, by port; empty: none was ever counted.

@@ -9,8 +9,12 @@
 #include <future>
 #include <limits>
 #include <system_error>
+#include <tuple>
 #include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/clock.h"
 #include "daemon/base/status_macros.h"
@@ -19,6 +23,7 @@
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/manager/distances/distance_meter.h"
 #include "daemon/manager/distances/distance_store.h"
+#include "daemon/manager/inventory.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/mapping/rank_mapper.h"
@@ -122,22 +127,24 @@ absl::StatusOr<std::vector<CapabilityRule>> RulesOf(const TreeOptions& options,
   return rules;
 }
 
-// Another fabric would take the members from the jobs that the database keeps, and revoke their
-// trees. A later picture of the same one may lack some nodes. FAILED_PRECONDITION: it lacks more
-// than half of the jobs' ports.
-absl::Status CheckIsSameFabric(const Manager& manager, const Fabric& fabric,
-                               const OfflineOptions& options) {
-  size_t ports = 0, missing = 0;
-  for (const JobView& job : manager.ListJobs(JobId(), std::numeric_limits<uint32_t>::max())) {
-    for (const Guid port : job.record->endpoints) {
-      ++ports;
-      missing += !fabric.FindEndpoint(port);
-    }
-  }
-  if (2 * missing <= ports) return absl::OkStatus();
+// Another fabric would take the members from the jobs that the database keeps, and revise or revoke
+// their trees. A later picture of the same one may lack some links. FAILED_PRECONDITION: it lacks
+// more than half of those that the database has seen last.
+absl::Status CheckIsSameFabric(Store& store, const Fabric& fabric, const OfflineOptions& options) {
+  using Ends = std::tuple<Guid, uint8_t, Guid, uint8_t>;
+  const auto ends_of = [](const LinkRecord& link) {
+    return Ends(link.node_a, link.port_a, link.node_b, link.port_b);
+  };
+  ASSIGN_OR_RETURN(const std::vector<LinkRecord> known, store.LastLinks());
+  absl::flat_hash_set<Ends> given;
+  for (const LinkRecord& link : LinksOf(fabric)) given.insert(ends_of(link));
+  const auto missing = absl::c_count_if(
+      known, [&](const LinkRecord& link) { return !given.contains(ends_of(link)); });
+  if (2 * static_cast<size_t>(missing) <= known.size()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
-      options.database, ": keeps jobs with ", ports, " ports, of which ", options.fabric.fabric,
-      " has not ", missing, ": give the fabric that they are on, or another database"));
+      options.database, ": is of another fabric: of its ", known.size(), " links ",
+      options.fabric.fabric, " lacks ", missing, "; give the fabric that it was made with, or ",
+      "another database"));
 }
 
 // A job for each holder; the same again from a database that has it.
@@ -215,7 +222,7 @@ absl::Status OfflineParts::Start(const OfflineOptions& options) {
   ASSIGN_OR_RETURN(store, SqliteStore::Open(database));
   ASSIGN_OR_RETURN(manager, Manager::Create(store.get(), port.get(), &SystemClock(), managing));
   if (has_fabric) {
-    RETURN_IF_ERROR(CheckIsSameFabric(*manager, *whole, options));
+    if (scratch == nullptr) RETURN_IF_ERROR(CheckIsSameFabric(*store, *whole, options));
     RETURN_IF_ERROR(manager->Sweep().status());
     RETURN_IF_ERROR(Hold(*manager, options.held));
   }

@@ -202,11 +202,14 @@ class Offline(unittest.TestCase):
         self.good(self.offline("job", "register", "--endpoints", "n[0000-0017]", "--lease", "1h"))
         self.good(self.offline("tree", "create", "--job", "1", "--type", "2"))
         before = self.good(self.offline("tree", "list", "--json"))
-        other = self.run_program([PLAN, "entries", "--database", self.database, "--fabric",
-                                  "model:fat-tree(leaves=2,spines=1,hosts-per-leaf=2)"])
-        self.assertEqual((other.returncode, other.stdout), (6, ""))
-        self.assertIn("another database [FAILED_PRECONDITION]", other.stderr)
-        self.assertEqual(self.good(self.offline("tree", "list", "--json")), before)
+        # Models number their nodes alike, so a larger one has the jobs' ports, too.
+        for model in ("model:fat-tree(leaves=2,spines=1,hosts-per-leaf=2)",
+                      "model:fat-tree(leaves=8,spines=4,hosts-per-leaf=8)", "model:torus(dims=4x4,hosts=4)"):
+            other = self.run_program([PLAN, "entries", "--database", self.database, "--fabric", model])
+            self.assertEqual((other.returncode, other.stdout), (6, ""))
+            self.assertIn(f"{self.database}: is of another fabric", other.stderr)
+            self.assertIn(f"{model} lacks", other.stderr)
+            self.assertEqual(self.good(self.offline("tree", "list", "--json")), before)
         self.good(self.offline("entries", "--down", "n[0000-0003]"))
 
     def good(self, done):

@@ -41,6 +41,7 @@ class PassingStore : public Store {
   absl::StatusOr<std::vector<int64_t>> LinkIds(const std::vector<LinkRecord>& links) override {
     return store_->LinkIds(links);
   }
+  absl::StatusOr<std::vector<LinkRecord>> LastLinks() override { return store_->LastLinks(); }
   absl::StatusOr<StoredLoad> LoadMeasurements() override { return store_->LoadMeasurements(); }
   absl::StatusOr<std::vector<PortCounterRecord>> Counters(Guid node) override {
     return store_->Counters(node);

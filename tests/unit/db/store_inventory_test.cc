@@ -45,6 +45,19 @@ TEST_F(StoreInventoryTest, LinksKeepTheirIds) {
   EXPECT_EQ(Load().last_fabric_version, 2u);
 }
 
+TEST_F(StoreInventoryTest, LastLinksAreThoseOfTheNewestInventoryThatNamedAny) {
+  EXPECT_THAT(*store_->LastLinks(), testing::IsEmpty());
+  ASSERT_APPLIED(store_->Apply(Line(1)));
+  EXPECT_THAT(*store_->LastLinks(), testing::UnorderedElementsAreArray(Line(1).links));
+  PutInventory later = Line(2);
+  later.links.pop_back();  // one link went away
+  later.links[0] = Reversed(later.links[0]);
+  ASSERT_APPLIED(store_->Apply(later));
+  EXPECT_THAT(*store_->LastLinks(), testing::ElementsAre(Line(1).links[0]));
+  ASSERT_APPLIED(store_->Apply(PutInventory{3, At(3), {}, {}, {}}));  // a light sweep's
+  EXPECT_THAT(*store_->LastLinks(), testing::ElementsAre(Line(1).links[0]));
+}
+
 TEST_F(StoreInventoryTest, VersionNeverFalls) {
   ASSERT_APPLIED(store_->Apply(Line(5)));
   ASSERT_APPLIED(store_->Apply(Line(4)));
