@@ -331,6 +331,7 @@ class FabricService final : public Service {
 
   void Calibrate(UnaryCall* call, const v1::CalibrateRequest& request,
                  v1::CalibrateResponse& response) {
+    if (!request.apply()) call->ChangesNothing();
     manager_->Calibrate(
         ReadCalibration(request),
         [call, &response](absl::StatusOr<std::shared_ptr<const CalibrationView>> fit) {

@@ -72,11 +72,13 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   // The client has gone.
   bool is_cancelled() const { return is_cancelled_.load(std::memory_order_relaxed); }
 
+  // It only asks, though others of its method change something: going well is no deed.
+  void ChangesNothing() { is_deed_ = false; }
   // Ends the call, once; `this` may be gone afterwards. RESOURCE_EXHAUSTED instead: its caller has
   // left too much unread.
   void End(absl::Status result) {
     grpc::Status status = ToWire(std::move(result), object_);
-    if (status.ok() && peer_) peers_->NoteDone(*peer_, object_);
+    if (status.ok() && peer_ && is_deed_) peers_->NoteDone(*peer_, object_);
     if (status.ok()) status = ToWire(bounds_->HoldAnswer(), "answer");
     const auto took = std::chrono::nanoseconds(Clock::now() - begun_);
     method_->Ended(static_cast<absl::StatusCode>(status.error_code()), took.count());
@@ -120,6 +122,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   const std::shared_ptr<CallUnderWay> bounds_ = CallUnderWay::OfThisThread();
   const Clock::time_point begun_ = Clock::now();
   std::optional<Peer> peer_;
+  bool is_deed_ = true;  // if its method is one of deeds
   std::atomic<bool> is_cancelled_{false};
 };
 

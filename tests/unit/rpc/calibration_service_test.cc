@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "coppice/v1/admin.grpc.pb.h"
 #include "daemon/tree/calibration/model.h"
 #include "tests/unit/rpc/loopback.h"
 
@@ -44,6 +45,14 @@ class CalibrationServiceTest : public ::testing::Test {
     EXPECT_TRUE(table.ok()) << table.status();
     return table.ok() ? *table : v1::TypeTable();
   }
+  int Deeds() {
+    const auto admin = v1::Admin::NewStub(loopback_.Connect());
+    v1::ListDeedsRequest request;
+    request.set_method_prefix("Fabric.Calibrate");
+    const auto deeds = loopback_.Call(*admin, &v1::Admin::Stub::ListDeeds, request);
+    EXPECT_TRUE(deeds.ok()) << deeds.status();
+    return deeds.ok() ? deeds->deeds_size() : -1;
+  }
   Loopback loopback_;
 };
 
@@ -71,9 +80,11 @@ TEST_F(CalibrationServiceTest, FitsAppliesAndResets) {
   EXPECT_EQ(ParseProfile(fit->profile_toml(), "answer")->name, "mine");
   const v1::TypeTable before = Table();
   EXPECT_EQ(before.profile(), "hdr");
+  EXPECT_EQ(Deeds(), 0) << "it changed nothing";
 
   request.set_apply(true);
   ASSERT_TRUE(Calibrate(request)->applied());
+  EXPECT_EQ(Deeds(), 1);
   const v1::TypeTable slow = Table();
   EXPECT_EQ(slow.profile(), "mine");
   EXPECT_GT(slow.rows(0).type_i_us(), before.rows(0).type_i_us());
