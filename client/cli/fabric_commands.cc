@@ -196,7 +196,8 @@ int ShowRoute(Session& session, Connection& connection, const v1::GetRouteReques
     PrintRows(session, {"FROM", "OUT", "TO", "IN", "Gb/s", "LOAD"}, {}, found.hops(),
               [](const v1::Hop& hop) {
                 return CellsOf(hop.name(), hop.out_port(), hop.to_name(), hop.in_port(),
-                               Fixed(hop.capacity_gbps(), 1), Fixed(hop.utilisation(), 3));
+                               Fixed(hop.capacity_gbps(), 1),
+                               Fixed(hop.utilisation() + hop.promised(), 3));  // as LoadAb
               });
     std::cout << Counted(found.hops_size(), "link") << " by " << Word(found.kind()) << "\n";
   });

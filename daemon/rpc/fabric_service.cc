@@ -54,6 +54,12 @@ void ToProto(const Snapshot& snapshot, LinkIndex link, v1::Link& message) {
   ToProto(*snapshot.fabric, info.b, info.b_port, *message.mutable_b());
   message.set_rate(ToString(info.rate));
   message.set_capacity_gbps(info.capacity_gbps);
+  // That came with the fabric, from a file; counters that are read say more.
+  const ChannelIndex ab(2 * link.value());
+  if (const float load = snapshot.utilisation(ab); load > 0) message.set_utilisation_ab(load);
+  if (const float load = snapshot.utilisation(Fabric::Reverse(ab)); load > 0) {
+    message.set_utilisation_ba(load);
+  }
 }
 
 void ToProto(const Fabric& fabric, EndpointIndex endpoint, v1::Node& message) {
@@ -311,6 +317,12 @@ class FabricService final : public Service {
     std::vector<ChannelIndex> path;
     RETURN_IF_ERROR(snapshot.routes->Append(from, to, path));
     ToProto(snapshot, path, response);
+    for (size_t i = 0; i < path.size(); ++i) {
+      const LinkMeasure measure = manager_->Measure(*snapshot.fabric, Fabric::link_of(path[i]));
+      const bool is_ab = path[i].value() % 2 == 0;
+      response.mutable_hops(static_cast<int>(i))
+          ->set_promised(is_ab ? measure.ab.promised : measure.ba.promised);
+    }
     return absl::OkStatus();
   }
 

@@ -212,6 +212,27 @@ class Offline(unittest.TestCase):
             self.assertEqual(self.good(self.offline("tree", "list", "--json")), before)
         self.good(self.offline("entries", "--down", "n[0000-0003]"))
 
+    def test_loads_of_links_and_routes_are_the_same(self):
+        load = os.path.join(self.folder, "load")
+        links = json.loads(self.good(self.offline("fabric", "links", "--json")))["links"]
+        with open(load, "w", encoding="ascii") as file:
+            for number, link in enumerate(links):
+                print(link["a"]["guid"], link["a"]["port"], number / 100, file=file)
+        self.good(self.offline("job", "register", "--all"))
+        self.good(self.offline("tree", "create", "--job", "1", "--type", "1", "--bytes", "1M"))
+        links = json.loads(self.good(self.offline("fabric", "links", "--json", "--load", load)))["links"]
+        busy = {}
+        for link in links:
+            for end, way in (("a", "ab"), ("b", "ba")):
+                busy[link[end]["guid"], link[end]["port"]] = (link["utilisation_" + way] or 0, link["promised_" + way])
+        hops = json.loads(self.good(self.offline("fabric", "route", "n0000", "n0017", "--json", "--load", load)))["hops"]
+        self.assertEqual(len(hops), 6)
+        of_route = [(hop["utilisation"], hop["promised"]) for hop in hops]
+        self.assertEqual(of_route, [busy[hop["guid"], hop["out_port"]] for hop in hops])
+        self.assertTrue(all(max(which) > 0 for which in zip(*of_route)))
+        table = self.good(self.offline("fabric", "route", "n0000", "n0017", "--load", load)).splitlines()[1:-1]
+        self.assertEqual([line.split()[-1] for line in table], [f"{sum(both):.3f}" for both in of_route])
+
     def good(self, done):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout
