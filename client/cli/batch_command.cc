@@ -182,6 +182,10 @@ int Batch(Session& session, Connection& connection, BatchOptions& options) {
   }
   const absl::StatusOr<Outcome> outcome = Run(connection, options.request);
   if (!outcome.ok()) return Fail(outcome.status());
+  if (!options.request.validate_only()) {
+    session.done = absl::StrCat("job ", options.request.job_id(), " has been granted ",
+                                Counted(outcome->summary.granted(), "tree"));
+  }
   if (session.json) return PrintOutcomeJson(*outcome), 0;
   if (options.trees) PrintTrees(session, *outcome, NamesOfSwitches(connection));
   PrintSummary(outcome->summary, options.request.validate_only());

@@ -76,6 +76,7 @@ int Calibrate(Session& session, Connection& connection, CalibrateOptions& option
   options.request.set_origin(options.file == "-" ? "standard input" : options.file);
   const auto fit = connection.Call(&FabricStub::Calibrate, options.request);
   if (!fit.ok()) return Fail(fit.status());
+  if (fit->applied()) session.done = "the profile is in force";
   const std::string report = ReportText(*fit);
   const std::string profile = absl::StrCat("# ", absl::StrReplaceAll(report, {{"\n", "\n# "}}),
                                            "\n\n", fit->profile_toml());

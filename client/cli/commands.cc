@@ -182,7 +182,10 @@ int RunCommand(const Session& session, const Target& target, const std::string& 
   const int status = session.run(connection);
   const absl::Status written = FlushOutput();
   const bool is_told = status == kFailed;  // what failed may be this
-  return written.ok() || is_told ? status : Fail(written);
+  if (written.ok() || is_told) return status;
+  if (session.done.empty()) return Fail(written);
+  return Fail(
+      absl::Status(written.code(), absl::StrCat(written.message(), ", but ", session.done)));
 }
 
 }  // namespace coppice

@@ -61,7 +61,9 @@ int Register(Session& session, Connection& connection, RegisterOptions& options)
   const absl::Status lease = FillDuration("--lease", options.lease, options.request,
                                           &v1::RegisterJobRequest::mutable_lease);
   if (!lease.ok()) return Fail(lease);
-  return ShowJob(session, connection.Call(&JobsStub::RegisterJob, options.request));
+  const auto job = connection.Call(&JobsStub::RegisterJob, options.request);
+  if (job.ok()) session.done = absl::StrCat("job ", job->id(), " is registered");
+  return ShowJob(session, job);
 }
 
 int ShowOne(Session& session, Connection& connection, const std::string& id, bool only_endpoints) {

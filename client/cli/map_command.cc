@@ -324,7 +324,9 @@ int PutPattern(Session& session, Connection& connection, PatternFiles& files) {
     status = FillInputFile(files.messages, *files.request.mutable_messages_file());
   }
   if (!status.ok()) return Fail(status);
-  return ShowPattern(session, connection.Call(&MappingStub::PutPattern, files.request));
+  const auto pattern = connection.Call(&MappingStub::PutPattern, files.request);
+  if (pattern.ok()) session.done = absl::StrCat("pattern ", pattern->name(), " is kept");
+  return ShowPattern(session, pattern);
 }
 
 int ListPatterns(Session& session, Connection& connection) {

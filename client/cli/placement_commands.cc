@@ -205,7 +205,11 @@ int Create(Session& session, Connection& connection, CreateOptions& options) {
                              &v1::CreatePlacementRequest::mutable_term));
   if (!status.ok()) return Fail(status);
   *options.create.mutable_placement() = options.request;
-  return ShowPlacement(session, connection.Call(&PlacementsStub::CreatePlacement, options.create));
+  const auto placement = connection.Call(&PlacementsStub::CreatePlacement, options.create);
+  if (placement.ok()) {
+    session.done = absl::StrCat("placement ", placement->id(), " holds its nodes");
+  }
+  return ShowPlacement(session, placement);
 }
 
 int Advise(Session& session, Connection& connection, PlacementRequestOptions& options) {
@@ -261,8 +265,9 @@ int Start(Session& session, Connection& connection, StartOptions& options) {
     table.Print(std::cout);
   });
   if (!job.ok()) return status;
-  std::cout.flush();
-  return options.keep ? Keep(connection, *job) : 0;
+  session.done = absl::StrCat("job ", job->id(), " is registered");
+  // Nobody could end a job whose number nobody has read: its lease is to run out.
+  return std::cout.flush() && options.keep ? Keep(connection, *job) : 0;
 }
 
 void AddStart(CLI::App& placement, Session& session) {
@@ -343,9 +348,14 @@ absl::StatusOr<v1::BatchCreatePlacementsRequest> ReadRequests(const std::string&
 
 int CreateAll(Session& session, Connection& connection,
               const v1::BatchCreatePlacementsRequest& request) {
-  return Show(
-      session, connection.Call(&PlacementsStub::BatchCreatePlacements, request),
-      [&](const auto& answer) { PrintPlacements(session, answer.placements(), kRestOfGranted); });
+  const auto made = connection.Call(&PlacementsStub::BatchCreatePlacements, request);
+  if (made.ok()) {
+    session.done =
+        absl::StrCat("nodes are held by ", Counted(made->placements_size(), "placement"));
+  }
+  return Show(session, made, [&](const auto& answer) {
+    PrintPlacements(session, answer.placements(), kRestOfGranted);
+  });
 }
 
 void PrintAdvice(const v1::AdvisePlacementResponse& answer) {

@@ -26,6 +26,9 @@ struct Session {
   bool is_of_profile = false, needs_fabric = true;
   // Returns the exit status.
   std::function<int(Connection&)> run;
+  // What was granted or is kept from now on, for who does not get to read the answer: "tree 3 of
+  // job 1 is granted". Empty: nothing.
+  std::string done;
 };
 
 // Those that coppicectl and coppice-plan have alike.
@@ -69,7 +72,7 @@ struct Target {
 
 // Runs what the line asked for, on a connection to `target`. Once a call takes longer than a
 // second, `wait` is on stderr: on a terminal with the seconds, renewed and wiped at the end. Output
-// that cannot be written is an error.
+// that cannot be written is an error, which says what was done all the same.
 int RunCommand(const Session& session, const Target& target, const std::string& wait);
 
 }  // namespace coppice

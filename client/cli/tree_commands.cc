@@ -171,6 +171,9 @@ int CreateTree(Session& session, Connection& connection, CreateTreeOptions& opti
   }
   auto tree =
       connection.Call(options.advise ? &TreesStub::AdviseTree : &TreesStub::CreateTree, request);
+  if (tree.ok() && !tree->id().empty()) {
+    session.done = absl::StrCat("tree ", tree->id(), " of job ", tree->job_id(), " is granted");
+  }
   if (tree.ok() && options.is_own_job) tree->clear_job_id();
   return ShowTree(session, connection, tree, options.draw);
 }

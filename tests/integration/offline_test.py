@@ -212,6 +212,24 @@ class Offline(unittest.TestCase):
             self.assertEqual(self.good(self.offline("tree", "list", "--json")), before)
         self.good(self.offline("entries", "--down", "n[0000-0003]"))
 
+    def test_what_is_done_is_told_to_who_cannot_read_the_answer(self):
+        def unread(number, *arguments):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                done = subprocess.run([PLAN, *arguments, "--fabric", FABRIC, "--database", self.database], stdout=full,
+                                      stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+            self.assertEqual(done.returncode, number, done.stderr)
+            return done.stderr
+
+        lost = "standard output could not be written, but "
+        for json_or_not in ((), ("--json",)):
+            self.assertIn(lost + "job ", unread(1, "job", "register", "--endpoints", "n[0000-0008]", *json_or_not))
+        self.assertIn(lost + "tree 1 of job 1 is granted", unread(1, "tree", "create", "--job", "1", "--json"))
+        self.assertIn(lost + "job 2 has been granted 3 trees",
+                      unread(1, "tree", "batch", "--job", "2", "--grid", "3x3", "--axes", "0"))
+        self.assertIn(lost + "placement 1 holds its nodes", unread(1, "placement", "create", "--nodes", "3"))
+        self.assertIn(lost + "job 3 is registered", unread(1, "placement", "start", "1"))
+        self.assertNotIn(", but", unread(1, "tree", "advise", "--job", "1"))
+
     def test_loads_of_links_and_routes_are_the_same(self):
         load = os.path.join(self.folder, "load")
         links = json.loads(self.good(self.offline("fabric", "links", "--json")))["links"]
