@@ -73,8 +73,12 @@ int RunOffline(const Session& session, const OfflineOptions& options) {
   const auto channel = StartOfflineDaemon(options, session.needs_fabric);
   if (!channel.ok()) return Fail(channel.status());
   // Ctrl-C is there for who has less time.
-  return RunCommand(session, {options.fabric.fabric, kMaxPeriod, *channel, ""},
-                    absl::StrCat("planning on ", options.fabric.fabric));
+  const int status = RunCommand(session, {options.fabric.fabric, kMaxPeriod, *channel, ""},
+                                absl::StrCat("planning on ", options.fabric.fabric));
+  if (!session.done.empty() && options.database.empty()) {
+    std::cerr << session.done << ", for this call only: --database FILE keeps it\n";
+  }
+  return status;
 }
 
 int Main(int argc, char** argv) {

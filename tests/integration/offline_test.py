@@ -230,6 +230,18 @@ class Offline(unittest.TestCase):
         self.assertIn(lost + "job 3 is registered", unread(1, "placement", "start", "1"))
         self.assertNotIn(", but", unread(1, "tree", "advise", "--job", "1"))
 
+    def test_what_nobody_keeps_is_said(self):
+        for arguments, what in ((("placement", "create", "--nodes", "3"), "placement 1 holds its nodes"),
+                                (("tree", "create", "--type", "2"), "tree 1 of job 1 is granted"),
+                                (("job", "register", "--all"), "job 1 is registered")):
+            done = self.run_program([PLAN, *arguments, "--fabric", FABRIC, "--json"])
+            self.assertEqual(done.stderr, what + ", for this call only: --database FILE keeps it\n")
+            self.assertEqual((done.returncode, json.loads(done.stdout)["id"]), (0, "1"))
+            self.good(self.offline(*arguments))
+        self.good(self.run_program([PLAN, "tree", "advise", "--fabric", FABRIC]))
+        refused = self.run_program([PLAN, "placement", "create", "--nodes", "99", "--fabric", FABRIC])
+        self.assertNotIn("this call only", refused.stderr)
+
     def test_loads_of_links_and_routes_are_the_same(self):
         load = os.path.join(self.folder, "load")
         links = json.loads(self.good(self.offline("fabric", "links", "--json")))["links"]
