@@ -1,7 +1,9 @@
 // Placements::Create and Advise: from requests to nodes that are held.
 #include <algorithm>
+#include <functional>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
@@ -12,11 +14,13 @@
 namespace coppice {
 namespace {
 
-constexpr size_t kMaxListTold = 200;  // letters of a node list in an event
+constexpr size_t kMaxListTold = 200;   // letters of a node list in an event
+constexpr size_t kMaxHoldersTold = 3;  // in the words of a refusal
 
-// The holders of the nodes that the request wanted to choose from.
-void TellHolders(const PlacementSnapshot& placing, const PlacementConstraints& constraints,
-                 absl::Status& status) {
+// A refusal with the holders of the nodes that the request wanted to choose from: all of them for
+// programs, the largest in words.
+absl::Status WithHolders(const PlacementSnapshot& placing, const PlacementConstraints& constraints,
+                         const absl::Status& refusal) {
   std::map<uint32_t, uint32_t> count;
   const auto look = [&](HostIndex host) {
     const uint32_t holder = placing.occupancy.holder[host.value()];
@@ -26,15 +30,32 @@ void TellHolders(const PlacementSnapshot& placing, const PlacementConstraints& c
   for (uint32_t h = 0; constraints.candidates.empty() && h < placing.occupancy.holder.size(); ++h) {
     look(HostIndex(h));
   }
-  std::vector<std::pair<int64_t, std::string>> lines;
+  std::vector<std::pair<int64_t, std::string>> largest, lines;  // lines: for programs
+  bool are_jobs = false;
   for (const auto& [holder, nodes] : count) {
     const auto label = placing.holders.find(holder);
     if (label == placing.holders.end()) continue;
     const size_t space = label->second.find(' ');
     lines.emplace_back(nodes, absl::StrCat(label->second.substr(0, space), " ", nodes, " nodes",
                                            label->second.substr(space)));
+    largest.emplace_back(nodes, absl::StrCat(nodes, " by ", label->second));
+    are_jobs |= absl::StartsWith(label->second, "job:");
   }
-  SetHolders(std::move(lines), status);
+  if (lines.empty()) return refusal;
+  std::sort(largest.begin(), largest.end(), std::greater<>());
+  std::string words = absl::StrCat(refusal.message(), "; held: ");
+  for (size_t i = 0; i < largest.size() && i < kMaxHoldersTold; ++i) {
+    absl::StrAppend(&words, i > 0 ? ", " : "", largest[i].second);
+  }
+  if (largest.size() > kMaxHoldersTold) {
+    absl::StrAppend(&words, " and more by ", largest.size() - kMaxHoldersTold, " others");
+  }
+  if (are_jobs && constraints.candidates.empty()) {
+    absl::StrAppend(&words, "; what jobs hold may be shared: name nodes as candidates");
+  }
+  absl::Status told(refusal.code(), words);
+  SetHolders(std::move(lines), told);
+  return told;
 }
 
 // A search with a pattern has memory for each position. More than a job may have no start takes.
@@ -196,9 +217,7 @@ absl::StatusOr<PlacementPlan> Placements::PlanOne(const PlacementSnapshot& placi
   absl::StatusOr<PlacementPlan> plan = Place(placing.snapshot, *placing.index, placing.occupancy,
                                              request, SearchControl(stopped, nullptr, remaining));
   if (plan.ok() || !absl::IsResourceExhausted(plan.status())) return plan;
-  absl::Status status = plan.status();
-  TellHolders(placing, request.constraints, status);
-  return status;
+  return WithHolders(placing, request.constraints, plan.status());
 }
 
 PlacementRecord Placements::RecordOf(const CreatePlacementArgs& args) const {

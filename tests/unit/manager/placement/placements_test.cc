@@ -10,6 +10,7 @@ namespace {
 
 using absl::StatusCode;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -47,8 +48,13 @@ TEST_F(PlacementsTest, TooFewFreeNodesSayWhoHoldsThem) {
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
   ASSERT_TRUE(status.GetPayload(kHoldersPayload).has_value());
   EXPECT_EQ(std::string(*status.GetPayload(kHoldersPayload)), "placement:1 10 nodes of ada");
+  EXPECT_THAT(std::string(status.message()), EndsWith("; held: 10 by placement:1 of ada"));
   NewJob();
-  EXPECT_REFUSED(Place(Nodes(1)).status(), StatusCode::kResourceExhausted, "");
+  const absl::Status full = Place(Nodes(1)).status();
+  EXPECT_REFUSED(full, StatusCode::kResourceExhausted, "only 0 of 16 hosts are free");
+  EXPECT_THAT(std::string(full.message()),
+              HasSubstr("; held: 10 by placement:1 of ada, 6 by job:1 of "));
+  EXPECT_THAT(std::string(full.message()), EndsWith("name nodes as candidates"));
   // A scheduler may name nodes of jobs, but not of placements.
   const auto view = Place(Nodes(6, "", {"n[0-15]"}));
   ASSERT_TRUE(view.ok()) << view.status();
