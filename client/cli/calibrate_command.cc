@@ -72,6 +72,10 @@ int Calibrate(Session& session, Connection& connection, CalibrateOptions& option
   if (options.reset) return Reset(session, connection);
   absl::StatusOr<std::string> text = ReadTextFile(options.file);
   if (!text.ok()) return Fail(text.status());
+  if (!options.out.empty()) {
+    // Before --apply puts it in force.
+    if (const absl::Status may = CheckMayWrite(options.out); !may.ok()) return Fail(may);
+  }
   options.request.set_samples_csv(*std::move(text));
   options.request.set_origin(options.file == "-" ? "standard input" : options.file);
   const auto fit = connection.Call(&FabricStub::Calibrate, options.request);

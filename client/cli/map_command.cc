@@ -257,6 +257,7 @@ int ShowStored(Session& session, Connection& connection, const MapOptions& optio
 
 int Map(Session& session, Connection& connection, MapOptions& options) {
   if (options.list) return List(session, connection);
+  if (const absl::Status may = CheckOut(options); !may.ok()) return Fail(may);
   if (options.stored) return ShowStored(session, connection, options);
   v1::MapRanksRequest& request = options.request;
   const absl::Status status = FillTask(options, *request.mutable_task());

@@ -231,7 +231,9 @@ int Lead(int argc, char** argv, MpiTeam& team) {
     if (!printed.ok()) Say(0, printed);
     return Dismiss(team, ExitStatusOf(printed));
   }
-  const absl::StatusOr<LeadersQuestion> question = MakeQuestion(options);
+  const absl::Status may_write = CheckOut(options.map);
+  const absl::StatusOr<LeadersQuestion> question =
+      may_write.ok() ? MakeQuestion(options) : may_write;
   if (!question.ok()) {
     Say(0, question.status());
     return Dismiss(team, ExitStatusOf(question.status()));

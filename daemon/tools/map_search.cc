@@ -168,6 +168,7 @@ constexpr char kMapHelp[] =
 
 absl::Status RunMap(const MapOptions& options) {
   if (options.list) return ListAlgorithms(options);
+  RETURN_IF_ERROR(CheckOut(options));
   ASSIGN_OR_RETURN(const MapSearch search, MakeMapSearch(options));
   ASSIGN_OR_RETURN(const MapQuestion question, LoadMapQuestion(options));
   ASSIGN_OR_RETURN(const MapResult result, RunMapSearch(question.problem, search));

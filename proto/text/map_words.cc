@@ -103,6 +103,10 @@ absl::Duration BudgetOf(const MapWords& words) {
   return words.budget.empty() ? absl::Seconds(1) : *ParseBudget(words.budget);
 }
 
+absl::Status CheckOut(const MapWords& words) {
+  return words.out.empty() ? absl::OkStatus() : CheckMayWrite(words.out);
+}
+
 absl::StatusOr<bool> WriteOrder(const MapWords& words, absl::string_view order) {
   if (words.emit.empty()) return false;
   const bool is_all = PrintsOrder(words);

@@ -46,6 +46,9 @@ void CheckNoneBut(const CLI::App& command, const std::string& name,
 // How long to search.
 absl::Duration BudgetOf(const MapWords& words);
 
+// Before the search, whether WriteOrder could write to --out. Errors of CheckMayWrite.
+absl::Status CheckOut(const MapWords& words);
+
 // Writes the order as --emit has it, to --out or else to standard output, which is all then that is
 // to be printed: true. False: a report is wanted. Errors of WriteTextFile and PrintText.
 absl::StatusOr<bool> WriteOrder(const MapWords& words, absl::string_view order);

@@ -1,5 +1,7 @@
 #include "proto/text/text_file.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -23,6 +25,13 @@ bool MayBeRead(const std::string& path) {
   const std::filesystem::file_status file = std::filesystem::status(path, unknown);
   return path == "-" || !std::filesystem::exists(file) || std::filesystem::is_regular_file(file) ||
          std::filesystem::is_fifo(file);
+}
+
+// To write, for this reason.
+absl::Status CannotOpen(const std::string& path, int fault) {
+  const absl::Status status = absl::ErrnoToStatus(fault, absl::StrCat("cannot open ", path));
+  const bool is_named_wrong = absl::IsNotFound(status) || absl::IsPermissionDenied(status);
+  return is_named_wrong ? status : absl::DataLossError(status.message());
 }
 
 }  // namespace
@@ -72,14 +81,26 @@ absl::string_view WithoutComment(absl::string_view line) {
   return line;
 }
 
+absl::Status CheckMayWrite(const std::string& path) {
+  const std::filesystem::path file(path);
+  std::error_code unknown;
+  int fault = 0;
+  if (path == "-") return absl::OkStatus();
+  if (std::filesystem::is_directory(file, unknown)) {
+    fault = EISDIR;
+  } else if (std::filesystem::exists(file, unknown)) {
+    fault = access(path.c_str(), W_OK) == 0 ? 0 : errno;
+  } else {
+    const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
+    fault = access(folder.c_str(), W_OK | X_OK) == 0 ? 0 : errno;
+  }
+  return fault == 0 ? absl::OkStatus() : CannotOpen(path, fault);
+}
+
 absl::Status WriteTextFile(const std::string& path, absl::string_view text) {
   if (path == "-") return PrintText(text);
   std::FILE* const file = std::fopen(path.c_str(), "w");
-  if (file == nullptr) {
-    const absl::Status status = absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
-    const bool is_named_wrong = absl::IsNotFound(status) || absl::IsPermissionDenied(status);
-    return is_named_wrong ? status : absl::DataLossError(status.message());
-  }
+  if (file == nullptr) return CannotOpen(path, errno);
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   const int write_error = errno;
   const bool closed = std::fclose(file) == 0;

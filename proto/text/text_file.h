@@ -30,6 +30,9 @@ absl::string_view WithoutComment(absl::string_view line);
 // Replaces the file `path` by `text`; "-" is standard output. NOT_FOUND, PERMISSION_DENIED: no such
 // folder, no right to write there; DATA_LOSS: else not written whole. The message names the file.
 absl::Status WriteTextFile(const std::string& path, absl::string_view text);
+// Whether it could write there as things are; changes nothing. For whoever works for long before
+// there is something to write. Errors as WriteTextFile's.
+absl::Status CheckMayWrite(const std::string& path);
 
 }  // namespace coppice
 

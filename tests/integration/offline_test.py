@@ -242,6 +242,22 @@ class Offline(unittest.TestCase):
         refused = self.run_program([PLAN, "placement", "create", "--nodes", "99", "--fabric", FABRIC])
         self.assertNotIn("this call only", refused.stderr)
 
+    def test_a_file_for_the_order_is_looked_at_before_the_search(self):
+        pattern, out = (os.path.join(self.folder, name) for name in ("pattern", "order"))
+        with open(pattern, "w", encoding="utf-8") as file:
+            file.write("0 1\n1 0\n")
+        with open(out, "w", encoding="utf-8") as file:
+            file.write("an earlier order\n")
+        mapping = ("map", "--pattern", pattern, "--emit", "slurm", "--hosts", "n[0000-0001]", "--budget", "1h")
+        for ask in (self.live, lambda *line: self.run_program([PLAN, *line, "--fabric", FABRIC])):
+            for where in ("/nowhere/order", self.folder):
+                done = ask(*mapping, "--out", where)
+                self.assertEqual(done.stdout, "")
+                self.assertRegex(done.stderr, f"cannot open {where}.*\\[")
+            self.assertNotEqual(ask(*mapping, "--out", out, "--algorithm", "foo").returncode, 0)
+            with open(out, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "an earlier order\n")
+
     def test_loads_of_links_and_routes_are_the_same(self):
         load = os.path.join(self.folder, "load")
         links = json.loads(self.good(self.offline("fabric", "links", "--json")))["links"]

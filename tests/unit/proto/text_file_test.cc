@@ -54,5 +54,19 @@ TEST(WriteTextFile, WritesAllOrSaysSo) {
   EXPECT_THAT(std::string(full.message()), HasSubstr("cannot write all of /dev/full"));
 }
 
+TEST(CheckMayWrite, FailsAsWritingWouldAndChangesNothing) {
+  const std::string path = ::testing::TempDir() + "/may_write.txt";
+  EXPECT_TRUE(CheckMayWrite(path).ok());
+  EXPECT_TRUE(absl::IsNotFound(ReadTextFile(path).status()));
+  ASSERT_TRUE(WriteTextFile(path, "text\n").ok());
+  EXPECT_TRUE(CheckMayWrite(path).ok());
+  EXPECT_EQ(*ReadTextFile(path), "text\n");
+  std::remove(path.c_str());
+  EXPECT_TRUE(CheckMayWrite("-").ok());
+  EXPECT_TRUE(CheckMayWrite("here.txt").ok());
+  EXPECT_EQ(CheckMayWrite("/nonexistent/x"), WriteTextFile("/nonexistent/x", ""));
+  EXPECT_EQ(CheckMayWrite("/"), WriteTextFile("/", ""));
+}
+
 }  // namespace
 }  // namespace coppice::text_file_test
