@@ -48,9 +48,9 @@ absl::StatusOr<std::unique_ptr<LockFile>> LockFile::Acquire(const std::string& d
       return absl::FailedPreconditionError(
           absl::StrCat("database ", database, ": cannot lock ", path, ": ", Reason(errno)));
     }
-    return absl::FailedPreconditionError(
-        absl::StrCat("database ", database, " is in use by ", HolderOf(descriptor),
-                     ": stop it, or give this daemon a database of its own"));
+    return absl::FailedPreconditionError(absl::StrCat("database ", database, " is in use by ",
+                                                      HolderOf(descriptor),
+                                                      ": stop it, or name another database"));
   }
   const std::string pid = absl::StrCat(getpid(), "\n");
   // The id is a courtesy to whoever finds the lock held: a full disk must not refuse the lock.

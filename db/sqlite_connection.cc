@@ -39,7 +39,7 @@ absl::Status MakeStatus(const std::string& path, int code, int system_error,
     case SQLITE_CANTOPEN:
     case SQLITE_AUTH:
       return failed(Code::kFailedPrecondition,
-                    "make the directory exist and be usable by the daemon");
+                    "make its folder, and let this user read and write there");
     case SQLITE_NOTADB:
       return failed(Code::kDataLoss,
                     "it is no SQLite database, or its first page is damaged: move "

@@ -90,7 +90,7 @@ std::string Hint(const Fabric& fabric, absl::string_view name) {
       SimilarHosts(fabric, name.substr(0, kMaxNameCompared));
   if (!similar.empty()) return absl::StrCat("did you mean ", Alternatives(similar), "?");
   return absl::StrCat("hosts are called like ", fabric.host_name(HostIndex(0)),
-                      "; `coppicectl fabric nodes` lists them");
+                      "; `fabric nodes` lists them");
 }
 
 // What tells an endpoint from another with the same host and port.
@@ -189,7 +189,7 @@ absl::StatusOr<EndpointIndex> ResolveEndpoint(const Fabric& fabric, absl::string
   if (const std::optional<Guid> guid = ParseGuid(name)) {
     if (const std::optional<EndpointIndex> e = fabric.FindEndpoint(*guid)) return *e;
     return absl::NotFoundError(absl::StrCat("no endpoint has the port GUID ", ToString(*guid),
-                                            "; `coppicectl fabric nodes` lists them"));
+                                            "; `fabric nodes` lists them"));
   }
   const size_t slash = name.rfind('/');
   const std::pair<absl::string_view, absl::string_view> port_and_device = absl::StrSplit(

@@ -116,8 +116,8 @@ absl::Status CheckKindPrefix(absl::string_view prefix) {
     if (absl::StartsWith(kind.name, prefix)) return absl::OkStatus();
     families.insert(kind.name.substr(0, kind.name.find('.')));
   }
-  return absl::InvalidArgumentError(absl::StrCat("kind_prefix: no kind of event begins with \"",
-                                                 prefix, "\"; they begin with ",
+  return absl::InvalidArgumentError(absl::StrCat("no kind of event begins with \"", prefix,
+                                                 "\"; they begin with ",
                                                  absl::StrJoin(families, ", ")));
 }
 

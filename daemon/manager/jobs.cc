@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<Guid>> NamedEndpoints(const Fabric& fabric,
   guids.reserve(names.size());
   for (size_t rank = 0; rank < names.size(); ++rank) {
     const absl::StatusOr<EndpointIndex> endpoint = ResolveEndpoint(fabric, names[rank]);
-    if (!endpoint.ok()) return Annotate(endpoint.status(), absl::StrCat("endpoints[", rank, "]"));
+    if (!endpoint.ok()) return Annotate(endpoint.status(), absl::StrCat("rank ", rank));
     guids.push_back(fabric.endpoint(*endpoint).port_guid);
   }
   return guids;

@@ -77,7 +77,7 @@ void Profiles::Restore(const std::string& toml) {
   std::string message = absl::StrCat(
       "an earlier calibration cannot be used, trees are planned with the configuration's profile ",
       configured_->name, ": ", profile.status().message(),
-      "; calibrate again, or `coppicectl calibrate --reset`");
+      "; calibrate again, or `calibrate --reset`");
   spdlog::error("cost profile: {}", message);
   events_->Append("profile.unusable", "profile", std::move(message));
 }

@@ -26,24 +26,23 @@ absl::Status TooManyRanks() {
 
 absl::Status CheckGrid(const ProcessGrid& grid, size_t order_size) {
   if (grid.sizes.empty() || grid.sizes.size() > kMaxGridAxes) {
-    return absl::InvalidArgumentError(absl::StrCat("grid.sizes: ", grid.sizes.size(),
-                                                   " axes are given, 1 to ", kMaxGridAxes,
-                                                   " are possible"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "grid: ", grid.sizes.size(), " axes are given, 1 to ", kMaxGridAxes, " are possible"));
   }
   if (grid.axes.size() > grid.sizes.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("grid.axes: ", grid.axes.size(),
+    return absl::InvalidArgumentError(absl::StrCat("axes: ", grid.axes.size(),
                                                    " are named of a grid of ", grid.sizes.size(),
                                                    "; name each once, or none for all"));
   }
   for (const uint32_t axis : grid.axes) {
     if (axis < grid.sizes.size()) continue;
-    return absl::InvalidArgumentError(absl::StrCat("grid.axes: there is no axis ", axis, "; the ",
+    return absl::InvalidArgumentError(absl::StrCat("axes: there is no axis ", axis, "; the ",
                                                    grid.sizes.size(), " axes are numbered from 0"));
   }
   uint64_t cells = 1;
   for (const uint32_t size : grid.sizes) {
     if (size == 0) {
-      return absl::InvalidArgumentError("grid.sizes: an axis has size 0; give at least 1");
+      return absl::InvalidArgumentError("grid: an axis has size 0; give at least 1");
     }
     cells *= size;
     if (cells > kMaxBatchRanks) return TooManyRanks();
@@ -51,7 +50,7 @@ absl::Status CheckGrid(const ProcessGrid& grid, size_t order_size) {
   const size_t axes = grid.axes.empty() ? grid.sizes.size() : grid.axes.size();
   if (cells * axes > kMaxBatchRanks) return TooManyRanks();
   if (order_size != 0 && order_size != cells) {
-    return absl::InvalidArgumentError(absl::StrCat("grid.rank_order: names ", order_size,
+    return absl::InvalidArgumentError(absl::StrCat("rank order: names ", order_size,
                                                    " ranks for a grid of ", cells,
                                                    " processes; give one for each, or none"));
   }
@@ -171,7 +170,7 @@ absl::Status CheckBatchRequest(const CreateBatchArgs& args) {
   }
   if (!args.grid) {
     if (!args.rank_order.empty()) {
-      return absl::InvalidArgumentError("grid.rank_order: is given without a grid");
+      return absl::InvalidArgumentError("rank order: is given without a grid");
     }
     return CheckLists(args.communicators);
   }

@@ -29,10 +29,9 @@ std::vector<EventRecord> Activity::Take(absl::Time now) {
   size_t named = 0;
   for (const auto& [guid, refusals] : by_switch_) {
     if (++named > kMaxSwitches) {
-      events.push_back(
-          EventOf("entries.exhausted", now, "fabric",
-                  absl::StrCat(by_switch_.size() - kMaxSwitches,
-                               " more switches had no entry left; see `coppicectl entries`")));
+      events.push_back(EventOf("entries.exhausted", now, "fabric",
+                               absl::StrCat(by_switch_.size() - kMaxSwitches,
+                                            " more switches had no entry left; see `entries`")));
       break;
     }
     events.push_back(

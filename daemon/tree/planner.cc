@@ -55,9 +55,8 @@ absl::Status CheckRequest(const Snapshot& snapshot, const CostProfile& profile,
     }
   }
   if (request.root_switch && !snapshot.fabric->FindSwitch(*request.root_switch)) {
-    return absl::NotFoundError(absl::StrCat("root_switch: no switch ",
-                                            ToString(*request.root_switch), " is in the fabric; ",
-                                            "`coppicectl fabric switches` lists them"));
+    return absl::NotFoundError(absl::StrCat("root: no switch ", ToString(*request.root_switch),
+                                            " is in the fabric; `fabric switches` lists them"));
   }
   if (request.type == TreeType::kTypeII) return absl::OkStatus();
   if (request.width && *request.width < 2) {
@@ -65,7 +64,7 @@ absl::Status CheckRequest(const Snapshot& snapshot, const CostProfile& profile,
         absl::StrCat("width ", *request.width, ": a tree needs a width of 2 or more"));
   }
   if (request.nic_degree.value_or(profile.nic_degree) < 1) {
-    return absl::InvalidArgumentError("nic_degree 0: a NIC must serve one child at least");
+    return absl::InvalidArgumentError("NIC degree 0: a NIC must serve one child at least");
   }
   return absl::OkStatus();
 }

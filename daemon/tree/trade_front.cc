@@ -39,23 +39,22 @@ absl::Status NothingIsWithin(absl::Span<const TradeFront::Point> points,
   const auto link = [](const TradeFigures& f) { return f.busiest_link_us; };
   const double least_entries = Least(points, any, entries);
   if (policy.max_entries && least_entries > *policy.max_entries) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("policy.max_entries: no tree takes ", *policy.max_entries,
-                     " entries or fewer; the least is ", least_entries,
-                     ": raise the limit, or leave the type to the planner"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "policy: no tree takes ", *policy.max_entries, " entries or fewer; the least is ",
+        least_entries, ": raise the limit, or leave the type to the planner"));
   }
   const double least_link = Least(points, any, link);
   if (policy.max_busiest_link_us > 0 && least_link > policy.max_busiest_link_us * kAlike) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "policy.max_busiest_link_us: no tree keeps its busiest link to %.6g us; the least is %.6g "
-        "us: raise the limit",
-        policy.max_busiest_link_us, least_link));
+    return absl::FailedPreconditionError(
+        absl::StrFormat("policy: no tree keeps its busiest link to %.6g us; the least is %.6g "
+                        "us: raise the limit",
+                        policy.max_busiest_link_us, least_link));
   }
   const double together = Least(
       points, [&](const TradeFigures& f) { return KeepsEntries(f, policy); }, link);
   return absl::FailedPreconditionError(absl::StrFormat(
-      "policy: no tree keeps both limits; with max_entries %d the least max_busiest_link_us is "
-      "%.6g: raise one of them",
+      "policy: no tree keeps both limits; with at most %d entries the busiest link is busy "
+      "for %.6g us at least: raise one of them",
       *policy.max_entries, together));
 }
 

@@ -68,15 +68,15 @@ absl::Status CheckMix(const CollectiveMix& mix) {
 absl::Status CheckPolicy(const TradePolicy& policy) {
   for (const auto& [field, weight] :
        {std::pair("latency", policy.latency), std::pair("entries", policy.entries),
-        std::pair("link_load", policy.link_load),
-        std::pair("max_busiest_link_us", policy.max_busiest_link_us)}) {
+        std::pair("link load", policy.link_load),
+        std::pair("most us of the busiest link", policy.max_busiest_link_us)}) {
     if (weight >= 0 && std::isfinite(weight)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("policy.", field, ": ", weight, " must be 0 or more, and finite"));
+        absl::StrCat("policy: ", field, " ", weight, " must be 0 or more, and finite"));
   }
   if (policy.latency > 0 || policy.entries > 0 || policy.link_load > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "policy: the weights latency, entries and link_load are all 0; give one above 0");
+      "policy: the weights latency, entries and link load are all 0; give one above 0");
 }
 
 namespace {

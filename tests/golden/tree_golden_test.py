@@ -240,7 +240,7 @@ class TreeGolden(ScratchFiles):
 
     def test_members_that_are_not_there(self):
         message = self.refuse(1, two_level(1, 0, 2), ["h0", "nobody"])
-        self.assertIn('members.txt: endpoints[1]: no host is named "nobody"', message)
+        self.assertIn('members.txt: rank 1: no host is named "nobody"', message)
         self.assertIn("no members", self.refuse(1, two_level(1, 0, 2), []))
 
     def test_members_from_standard_input(self):

@@ -242,6 +242,18 @@ class Offline(unittest.TestCase):
         refused = self.run_program([PLAN, "placement", "create", "--nodes", "99", "--fabric", FABRIC])
         self.assertNotIn("this call only", refused.stderr)
 
+    def test_messages_have_words_of_the_commands(self):
+        """None of the wire, and no other program's."""
+        for arguments in (("events", "--kind", "zzz"), ("placement", "create", "--nodes", "0"),
+                          ("tree", "--type", "2", "--max-entries", "0"), ("tree", "--policy", "link=-1"),
+                          ("job", "register", "--endpoints", "nobody"), ("pattern", "show", "x"),
+                          ("placement", "advise", "--nodes", "1", "--candidates", "m0001"),
+                          ("fabric", "route", "n0000", "xyz"), ("table", "--database", "/proc/plan.db")):
+            done = self.run_program([PLAN, *arguments, "--fabric", FABRIC])
+            self.assertEqual(done.returncode, exit_status.of(done.stderr), done.stderr)
+            words = re.sub(r"\[[A-Z_]+\]\n", "", done.stderr)
+            self.assertNotRegex(words, r"\w_\w|coppicectl|daemon|\[", arguments)
+
     def test_a_file_for_the_order_is_looked_at_before_the_search(self):
         pattern, out = (os.path.join(self.folder, name) for name in ("pattern", "order"))
         with open(pattern, "w", encoding="utf-8") as file:

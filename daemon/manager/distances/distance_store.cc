@@ -129,7 +129,7 @@ absl::Status CheckHosts(const DistanceStore& distance_store, const Snapshot* sna
   if (unknown.empty()) return absl::OkStatus();
   return absl::NotFoundError(absl::StrCat("hosts: there is no host ",
                                           absl::CHexEscape(*unknown.begin()),
-                                          "; coppicectl fabric nodes lists them"));
+                                          "; `fabric nodes` lists them"));
 }
 
 std::vector<DistanceRecord> ListMeasured(const DistanceStore& distance_store,

@@ -33,8 +33,8 @@ QuotaAmounts AmountsOf(const PatternRecord& record) {
 
 absl::Status NoSuchPattern(absl::string_view name) {
   return absl::NotFoundError(absl::StrCat("no pattern is stored as ", name,
-                                          " by you or an administrator; coppicectl "
-                                          "pattern list shows all, take another's as OWNER:NAME"));
+                                          " by you or an administrator; `pattern list` "
+                                          "shows all, take another's as OWNER:NAME"));
 }
 
 absl::Status CheckOrder(const JobRecord& job, const std::vector<uint32_t>& positions,
@@ -145,7 +145,7 @@ absl::Status PatternStore::CheckRoom(const PatternRecord& record) const {
   return absl::ResourceExhaustedError(
       absl::StrCat("pattern ", record.name, " takes ", wanted / kMega + 1, " MB, but of the ",
                    max_bytes_ / kMega, " MB for all patterns others take ", others / kMega,
-                   " MB; delete some (coppicectl pattern delete), or raise the limit"));
+                   " MB; delete some, or raise the limit"));
 }
 
 absl::Status PatternStore::DropUnfinished() {
@@ -333,7 +333,7 @@ absl::StatusOr<OrderRecord> OrderStore::Get(JobId id) {
   if (absl::IsNotFound(order.status())) {
     return absl::NotFoundError(absl::StrCat(
         order.status().message(),
-        "; find one with coppice-search --job, or ask MapRanks, which needs none to be kept"));
+        "; find one with coppice-search --job, or map the job, which needs none to be kept"));
   }
   absl::Status damage = order.status();
   if (order.ok()) damage = CheckOrder(*job.record, order->positions, order->note);

@@ -63,7 +63,7 @@ absl::Status CheckPositions(const PlacementTask& task, uint32_t most) {
   const uint64_t positions = uint64_t{task.constraints.host_count} * task.ranks_per_node;
   if (task.pattern == nullptr || positions <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("ranks_per_node: ", task.constraints.host_count, " nodes of ",
+      absl::StrCat("ranks per node: ", task.constraints.host_count, " nodes of ",
                    task.ranks_per_node, " ranks are ", positions,
                    " positions to order a pattern's ranks on, over the daemon's limits.job_ranks "
                    "of ",

@@ -83,11 +83,11 @@ absl::StatusOr<NodeDistancesView> DistancesBetween(const PlacementIndex& index,
 
 absl::Status CheckTask(const PlacementTask& task) {
   if (task.constraints.host_count == 0) {
-    return absl::InvalidArgumentError("node_count: ask for at least one node");
+    return absl::InvalidArgumentError("nodes: ask for at least one");
   }
   if (task.ranks_per_node == 0 || task.ranks_per_node > kMaxRanksPerNode) {
     return absl::InvalidArgumentError(
-        absl::StrCat("ranks_per_node: ", task.ranks_per_node, "; give 1 to ", kMaxRanksPerNode));
+        absl::StrCat("ranks per node: ", task.ranks_per_node, "; give 1 to ", kMaxRanksPerNode));
   }
   if (task.budget < absl::ZeroDuration() || task.budget > kMaxBudget) {
     return absl::InvalidArgumentError(absl::StrCat("budget: ", absl::FormatDuration(task.budget),
@@ -136,7 +136,7 @@ absl::StatusOr<std::vector<HostIndex>> ReadNodes(const Fabric& fabric,
   if (unknown.empty()) return hosts;
   return absl::NotFoundError(absl::StrCat(field, ": the fabric has no node ",
                                           FirstOf(unknown, kMaxNamesTold),
-                                          "; `coppicectl fabric nodes` lists those that it has"));
+                                          "; `fabric nodes` lists those that it has"));
 }
 
 absl::StatusOr<PlacementRequest> ReadTask(const Fabric& fabric, const PlacementTask& task,
@@ -195,7 +195,7 @@ absl::StatusOr<JobRecord> Placements::JobOf(const PlacementRecord& placement,
   const uint64_t positions = uint64_t{per_node} * placement.nodes.size();
   if (positions > options->max_job_ranks) {
     return absl::InvalidArgumentError(
-        absl::StrCat("ranks_per_node: ", positions,
+        absl::StrCat("ranks per node: ", positions,
                      " ranks are over the daemon's limits.job_ranks of ", options->max_job_ranks));
   }
   if (args.arrange_ranks && placement.permutation.empty()) {
@@ -204,7 +204,7 @@ absl::StatusOr<JobRecord> Placements::JobOf(const PlacementRecord& placement,
                      " has no order of ranks: make it with a pattern, or start without arranging"));
   }
   if (args.arrange_ranks && per_node != placement.ranks_per_node) {
-    return absl::InvalidArgumentError(absl::StrCat("ranks_per_node: ", per_node,
+    return absl::InvalidArgumentError(absl::StrCat("ranks per node: ", per_node,
                                                    ", but the order of ranks is for ",
                                                    placement.ranks_per_node));
   }

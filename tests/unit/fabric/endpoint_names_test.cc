@@ -83,9 +83,8 @@ TEST(EndpointNamesTest, UnknownNamesComeWithAHint) {
   };
   EXPECT_EQ(message("n44"), "no host is named \"n44\"; did you mean n4, n0 or n1?");
   EXPECT_EQ(message("m11"), "no host is named \"m11\"; did you mean n11, n1 or n10?");
-  EXPECT_EQ(
-      message("zz"),
-      "no host is named \"zz\"; hosts are called like n0; `coppicectl fabric nodes` lists them");
+  EXPECT_EQ(message("zz"),
+            "no host is named \"zz\"; hosts are called like n0; `fabric nodes` lists them");
   EXPECT_THAT(message("n3/2"), HasSubstr("no cabled port 2; it has 1"));
   EXPECT_THAT(message("n77/1"), HasSubstr("\"n77\""));
   EXPECT_THAT(message("n3/"), HasSubstr("n3/"));

@@ -51,7 +51,7 @@ TEST(ActivityTest, AFloodOfSwitchesIsCutShort) {
   for (uint64_t i = 0; i < 100; ++i) activity.Refused({{Guid(i + 1), 4}});
   const std::vector<EventRecord> events = activity.Take(absl::UnixEpoch());
   ASSERT_EQ(34u, events.size());
-  EXPECT_EQ("68 more switches had no entry left; see `coppicectl entries`", events.back().message);
+  EXPECT_EQ("68 more switches had no entry left; see `entries`", events.back().message);
 }
 
 }  // namespace

@@ -561,7 +561,7 @@ TEST_F(ManagerBatchTest, BadInputIsNamed) {
   refused(args, "no axis 2");
   args.grid->axes = {};
   args.rank_order = {0, 1};
-  refused(args, "grid.rank_order: names 2 ranks");
+  refused(args, "rank order: names 2 ranks");
   args.grid->sizes = {2, 2};
   args.rank_order = {3, 9, 12, 9};
   refused(args, "rank 9 is named twice");

@@ -68,11 +68,11 @@ TEST(TradePolicy, SaysWhichLimitCannotBeKept) {
     return std::string(status.message());
   };
   EXPECT_THAT((error({.latency = 1, .max_entries = 2})),
-              HasSubstr("policy.max_entries: no tree takes 2 entries or fewer; the least is 3"));
+              HasSubstr("policy: no tree takes 2 entries or fewer; the least is 3"));
   EXPECT_THAT((error({.latency = 1, .max_busiest_link_us = 0.5})),
               HasSubstr("no tree keeps its busiest link to 0.5 us; the least is 5 us"));
   EXPECT_THAT((error({.latency = 1, .max_entries = 3, .max_busiest_link_us = 5})),
-              HasSubstr("with max_entries 3 the least max_busiest_link_us is 6"));
+              HasSubstr("with at most 3 entries the busiest link is busy for 6 us at least"));
 }
 
 TEST(TradePolicy, WeightsAreJudged) {
@@ -81,12 +81,12 @@ TEST(TradePolicy, WeightsAreJudged) {
   EXPECT_TRUE(CheckPolicy({.entries = 1}).ok());
   EXPECT_THAT((std::string(CheckPolicy({}).message())), HasSubstr("are all 0"));
   EXPECT_THAT((std::string(CheckPolicy({.latency = -1}).message())),
-              HasSubstr("policy.latency: -1"));
-  EXPECT_THAT((std::string(CheckPolicy({.entries = nan}).message())), HasSubstr("policy.entries"));
+              HasSubstr("policy: latency -1"));
+  EXPECT_THAT((std::string(CheckPolicy({.entries = nan}).message())), HasSubstr("policy: entries"));
   EXPECT_THAT((std::string(CheckPolicy({.link_load = infinity}).message())),
-              HasSubstr("policy.link_load"));
+              HasSubstr("policy: link load"));
   EXPECT_THAT((std::string(CheckPolicy({.latency = 1, .max_busiest_link_us = nan}).message())),
-              HasSubstr("policy.max_busiest_link_us"));
+              HasSubstr("policy: most us of the busiest link"));
 }
 
 struct Case {
@@ -378,7 +378,7 @@ TEST(Trade, ReasonSaysWhatThePolicyGivesUp) {
   c.request.policy->max_entries = 0;
   EXPECT_THAT(
       std::string(PlanTree(c.snapshot, c.profile, c.capacity, c.request).status().message()),
-      HasSubstr("policy.max_entries"));
+      HasSubstr("policy: no tree takes 0 entries"));
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST_F(PlacementsTest, TooFewFreeNodesSayWhoHoldsThem) {
 
 TEST_F(PlacementsTest, BadInputIsNamed) {
   Boot();
-  EXPECT_REFUSED(Place(Nodes(0)).status(), StatusCode::kInvalidArgument, "node_count");
+  EXPECT_REFUSED(Place(Nodes(0)).status(), StatusCode::kInvalidArgument, "at least one");
   EXPECT_REFUSED(Place(Nodes(17)).status(), StatusCode::kInvalidArgument, "17");
   EXPECT_REFUSED(Place(Nodes(1, "", {"n[0-"})).status(), StatusCode::kInvalidArgument,
                  "candidates[0]: node list, letter 2");
@@ -80,7 +80,7 @@ TEST_F(PlacementsTest, BadInputIsNamed) {
   EXPECT_REFUSED(Place(args).status(), StatusCode::kInvalidArgument, "term");
   args = Nodes(2);
   args.task.ranks_per_node = 0;
-  EXPECT_REFUSED(Place(args).status(), StatusCode::kInvalidArgument, "ranks_per_node");
+  EXPECT_REFUSED(Place(args).status(), StatusCode::kInvalidArgument, "ranks per node");
   EXPECT_REFUSED(BeginPlace({}).Get().status(), StatusCode::kInvalidArgument, "requests");
   EXPECT_REFUSED(BeginPlace({Nodes(1), Nodes(0)}).Get().status(), StatusCode::kInvalidArgument,
                  "requests[1]: node_count");
