@@ -141,10 +141,10 @@ absl::Status CheckIsSameFabric(Store& store, const Fabric& fabric, const Offline
   const auto missing = absl::c_count_if(
       known, [&](const LinkRecord& link) { return !given.contains(ends_of(link)); });
   if (2 * static_cast<size_t>(missing) <= known.size()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      options.database, ": is of another fabric: of its ", known.size(), " links ",
-      options.fabric.fabric, " lacks ", missing, "; give the fabric that it was made with, or ",
-      "another database"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(options.database, ": is of another fabric: of its ", known.size(), " links ",
+                   options.fabric.fabric, " lacks ", missing,
+                   "; give the fabric that it was made with, or another database"));
 }
 
 // A job for each holder; the same again from a database that has it.
@@ -224,7 +224,7 @@ absl::Status OfflineParts::Start(const OfflineOptions& options) {
   if (has_fabric) {
     if (scratch == nullptr) RETURN_IF_ERROR(CheckIsSameFabric(*store, *whole, options));
     RETURN_IF_ERROR(manager->Sweep().status());
-    RETURN_IF_ERROR(Hold(*manager, options.held));
+    RETURN_IF_ERROR(Annotate(Hold(*manager, options.held), "--held"));
   }
   ASSIGN_OR_RETURN(distances, DistanceStore::Create(store.get()));
   mapper =

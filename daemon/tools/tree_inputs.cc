@@ -134,6 +134,17 @@ absl::StatusOr<ForwardingTables> ReadTables(const Fabric& fabric, const std::str
   return reader.Take();
 }
 
+absl::StatusOr<std::vector<float>> LoadFromFile(const Fabric& fabric, const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
+  return ReadLinkLoad(fabric, text, path);
+}
+
+absl::StatusOr<std::vector<SwitchIndex>> SwitchesFromFile(const Fabric& fabric,
+                                                          const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
+  return ReadSwitches(fabric, text, path);
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ReadNodesText(const std::string& value) {
@@ -257,15 +268,17 @@ absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options,
   } else if (options.routes == "dimension-order") {
     ASSIGN_OR_RETURN(snapshot.routes, Routes::DimensionOrder(snapshot.fabric));
   } else {
-    ASSIGN_OR_RETURN(ForwardingTables tables, ReadTables(*snapshot.fabric, options.routes));
+    auto tables = ReadTables(*snapshot.fabric, options.routes);
+    RETURN_IF_ERROR(Annotate(tables.status(), "--routes"));
     ASSIGN_OR_RETURN(snapshot.routes,
                      Routes::FromTables(snapshot.fabric, std::make_shared<const ForwardingTables>(
-                                                             std::move(tables))));
+                                                             *std::move(tables))));
   }
   std::vector<float> load;
   if (!options.load.empty()) {
-    ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.load));
-    ASSIGN_OR_RETURN(load, ReadLinkLoad(*snapshot.fabric, text, options.load));
+    auto read = LoadFromFile(*snapshot.fabric, options.load);
+    RETURN_IF_ERROR(Annotate(read.status(), "--load"));
+    load = *std::move(read);
   }
   snapshot.load = std::make_shared<const LinkLoad>(load);
   return snapshot;
@@ -274,8 +287,9 @@ absl::StatusOr<Snapshot> LoadSnapshot(const TreeOptions& options,
 absl::StatusOr<std::vector<SwitchIndex>> LoadFullSwitches(const TreeOptions& options,
                                                           const Fabric& fabric) {
   if (options.full_switches.empty()) return std::vector<SwitchIndex>();
-  ASSIGN_OR_RETURN(const std::string text, ReadTextFile(options.full_switches));
-  return ReadSwitches(fabric, text, options.full_switches);
+  auto read = SwitchesFromFile(fabric, options.full_switches);
+  RETURN_IF_ERROR(Annotate(read.status(), "--full-switches"));
+  return read;
 }
 
 absl::StatusOr<CostProfile> LoadProfile(const std::string& name) {

@@ -254,6 +254,15 @@ class Offline(unittest.TestCase):
             words = re.sub(r"\[[A-Z_]+\]\n", "", done.stderr)
             self.assertNotRegex(words, r"\w_\w|coppicectl|daemon|\[", arguments)
 
+    def test_what_a_file_names_wrongly_names_its_option(self):
+        wrong = os.path.join(self.folder, "wrong")
+        with open(wrong, "w", encoding="utf-8") as file:
+            file.write("no such thing\n")
+        for option in ("--full-switches", "--load", "--routes", "--held"):
+            for path in (wrong, os.path.join(self.folder, "absent")):
+                done = self.run_program([PLAN, "tree", "--fabric", FABRIC, option, path])
+                self.assertRegex(done.stderr, f"^error: {option}: .*{path}")
+
     def test_a_file_for_the_order_is_looked_at_before_the_search(self):
         pattern, out = (os.path.join(self.folder, name) for name in ("pattern", "order"))
         with open(pattern, "w", encoding="utf-8") as file:
