@@ -38,9 +38,11 @@ absl::StatusOr<std::unique_ptr<LockFile>> LockFile::Acquire(const std::string& d
   const std::string path = absl::StrCat(database, ".lock");
   const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (descriptor < 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("database ", database, ": cannot open its lock file ", path, ": ",
-                     Reason(errno), ": make the directory and the file writable to the daemon"));
+    const int fault = errno;
+    const std::string what = absl::StrCat("database ", database, ": cannot open its lock file ",
+                                          path, ": ", Reason(fault));
+    if (fault == ENOENT) return absl::NotFoundError(what + ": make the folder, or name another");
+    return absl::FailedPreconditionError(what + ": make folder and file writable to this user");
   }
   std::unique_ptr<LockFile> lock(new LockFile(descriptor));
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {

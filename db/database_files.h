@@ -22,8 +22,8 @@ class LockFile {
  public:
   // Locks `database` + ".lock", then `database`, which is made if it is absent.
   // FAILED_PRECONDITION: another process holds one of them (the message says which), or the lock
-  // file cannot be made. A database that cannot be opened is not locked: whoever goes on cannot,
-  // either.
+  // file cannot be made. NOT_FOUND: its folder is not there. A database that cannot be opened is
+  // not locked: whoever goes on cannot, either.
   //
   // To be called before anything else of this process opens the database: the end of a refused
   // object takes away this process's fcntl(2) locks on it.

@@ -34,8 +34,8 @@ class SqliteStore : public Store {
   // Opens the database at `path`, which may be absent or of any older schema: it is created, or
   // migrated in one transaction. FAILED_PRECONDITION: the directory or the file cannot be used or
   // written, the schema is newer than this program, the file belongs to another program, or another
-  // daemon has it open (the message names its process). DATA_LOSS: not a database, or a damaged
-  // one. Reads every page once to find damage.
+  // daemon has it open (the message names its process). NOT_FOUND: its folder. DATA_LOSS: not a
+  // database, or a damaged one. Reads every page once to find damage.
   static absl::StatusOr<std::unique_ptr<SqliteStore>> Open(const std::string& path,
                                                            const SqliteOptions& options = {});
   // The end of it applies everything that was submitted, then closes.

@@ -220,8 +220,8 @@ absl::StatusOr<const MappingAlgorithm*> FindMappingAlgorithm(absl::string_view n
     if (algorithm->name == name) return algorithm;
     names.push_back(algorithm->name);
   }
-  return absl::NotFoundError(absl::StrFormat("no mapping algorithm %s; choose one of %s", name,
-                                             absl::StrJoin(names, ", ")));
+  return absl::InvalidArgumentError(absl::StrFormat("no mapping algorithm %s; choose one of %s",
+                                                    name, absl::StrJoin(names, ", ")));
 }
 
 absl::Status CheckParameters(const MappingAlgorithm& algorithm, const AlgorithmOptions& options) {

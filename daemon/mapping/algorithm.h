@@ -103,7 +103,7 @@ class MethodOptions final : public AlgorithmOptions {
 // All algorithms, in the order of the specification's table.
 absl::Span<const MappingAlgorithm* const> MappingAlgorithms();
 
-// NOT_FOUND lists the names.
+// INVALID_ARGUMENT lists the names.
 absl::StatusOr<const MappingAlgorithm*> FindMappingAlgorithm(absl::string_view name);
 
 // Null: it has none of that name.

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -297,9 +298,11 @@ absl::StatusOr<CostProfile> LoadProfile(const std::string& name) {
   if (built_in.ok()) return built_in;
   const absl::StatusOr<std::string> text = ReadTextFile(name);
   if (text.ok()) return ParseProfile(*text, name);
-  if (!absl::IsNotFound(text.status())) return text.status();
-  return absl::NotFoundError(absl::StrCat("--profile ", name, ": neither a file nor one of ",
-                                          absl::StrJoin(BuiltInProfileNames(), ", ")));
+  // With a slash it is meant as a file's name.
+  const bool is_a_word = absl::IsNotFound(text.status()) && !absl::StrContains(name, '/');
+  if (!is_a_word) return Annotate(text.status(), "--profile");
+  return absl::InvalidArgumentError(absl::StrCat("--profile ", name, ": neither a file nor one of ",
+                                                 absl::StrJoin(BuiltInProfileNames(), ", ")));
 }
 
 }  // namespace coppice

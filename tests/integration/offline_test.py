@@ -254,6 +254,23 @@ class Offline(unittest.TestCase):
             words = re.sub(r"\[[A-Z_]+\]\n", "", done.stderr)
             self.assertNotRegex(words, r"\w_\w|coppicectl|daemon|\[", arguments)
 
+    def test_wrong_words_are_wrong_usage(self):
+        """Whoever judges them; a file or a folder that is not there is what was named and is not there."""
+        pattern = os.path.join(self.folder, "pattern")
+        with open(pattern, "w", encoding="utf-8") as file:
+            file.write("0 1\n1 0\n")
+        mapping = ("map", "--pattern", pattern, "--hosts", "n[0000-0001]")
+        tree = ("tree", "--members", "n[0000-0003]", "--fabric", FABRIC)
+        for status, word, done in (
+                (2, "no mapping algorithm foo", self.live(*mapping, "--algorithm", "foo")),
+                (2, "no mapping algorithm foo",
+                 self.run_program([PLAN, *mapping, "--fabric", FABRIC, "--algorithm", "foo"])),
+                (2, "--profile nope: neither a file", self.run_program([PLAN, *tree, "--profile", "nope"])),
+                (3, "--profile: cannot open", self.run_program([PLAN, *tree, "--profile", "/nowhere/x.toml"])),
+                (3, "make the folder", self.run_program([PLAN, *tree, "--database", "/nowhere/plan.db"]))):
+            self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
+            self.assertIn(word, done.stderr)
+
     def test_what_a_file_names_wrongly_names_its_option(self):
         wrong = os.path.join(self.folder, "wrong")
         with open(wrong, "w", encoding="utf-8") as file:

@@ -153,7 +153,7 @@ TEST_F(SqliteOpenTest, FlippedBitsNeverCrash) {
 
 TEST_F(SqliteOpenTest, UnusableDirectory) {
   EXPECT_STATUS(SqliteStore::Open(directory_.File("absent/coppice.db")).status(),
-                StatusCode::kFailedPrecondition, "absent/coppice.db");
+                StatusCode::kNotFound, "absent/coppice.db");
   Write("a file");
   EXPECT_STATUS(SqliteStore::Open(path_ + "/coppice.db").status(), StatusCode::kFailedPrecondition,
                 "coppice.db/coppice.db");

@@ -192,7 +192,7 @@ TEST_F(MappingServiceTest, RefusesBadTasks) {
   ExpectRefused(request, StatusCode::kInvalidArgument, "budget");
   request = Request();
   request.set_algorithm("simplex");
-  ExpectRefused(request, StatusCode::kNotFound, "simplex");
+  ExpectRefused(request, StatusCode::kInvalidArgument, "simplex");
   request = Request();
   request.mutable_task()->add_distance_matrix(1);
   request.mutable_task()->add_distance_matrix(1);
