@@ -173,6 +173,16 @@ void PrintComparison(const v1::BatchComparison& comparison) {
             << "        link with a twentieth more entries\n";
 }
 
+// A grid may be one of some ranks only, but whoever miscounted is to learn of it.
+void TellLeftOut(Connection& connection, const v1::BatchCreateTreesRequest& request) {
+  uint64_t cells = 1;
+  for (const uint32_t size : request.grid().sizes()) cells *= size;
+  const auto job = CallOn(connection, request.job_id(), &JobsStub::GetJob);
+  if (!job.ok() || cells >= job->rank_count()) return;
+  std::cerr << "the grid has " << cells << " of the job's " << Counted(job->rank_count(), "rank")
+            << ": the others are in none of its communicators\n";
+}
+
 int Batch(Session& session, Connection& connection, BatchOptions& options) {
   if (const absl::Status status = FillRequest(options); !status.ok()) return Fail(status);
   if (options.request.job_id().empty()) {
@@ -186,6 +196,7 @@ int Batch(Session& session, Connection& connection, BatchOptions& options) {
     session.done = absl::StrCat("job ", options.request.job_id(), " has been granted ",
                                 Counted(outcome->summary.granted(), "tree"));
   }
+  if (options.request.has_grid()) TellLeftOut(connection, options.request);
   if (session.json) return PrintOutcomeJson(*outcome), 0;
   if (options.trees) PrintTrees(session, *outcome, NamesOfSwitches(connection));
   PrintSummary(outcome->summary, options.request.validate_only());

@@ -175,6 +175,10 @@ int CreateTree(Session& session, Connection& connection, CreateTreeOptions& opti
     session.done = absl::StrCat("tree ", tree->id(), " of job ", tree->job_id(), " is granted");
   }
   if (tree.ok() && options.is_own_job) tree->clear_job_id();
+  if (tree.ok() && request.width() > tree->rank_count()) {
+    std::cerr << "--width " << request.width() << " is more than the tree has ranks, "
+              << tree->rank_count() << ": no node has so many children\n";
+  }
   return ShowTree(session, connection, tree, options.draw);
 }
 

@@ -242,6 +242,17 @@ class Offline(unittest.TestCase):
         refused = self.run_program([PLAN, "placement", "create", "--nodes", "99", "--fabric", FABRIC])
         self.assertNotIn("this call only", refused.stderr)
 
+    def test_what_can_only_be_meant_otherwise_is_said(self):
+        members = ("--members", "n[0000-0003]", "--fabric", FABRIC)
+        wide = self.run_program([PLAN, "tree", *members, "--type", "1", "--width", "5"])
+        self.assertEqual((wide.returncode, wide.stderr),
+                         (0, "--width 5 is more than the tree has ranks, 4: no node has so many children\n"))
+        self.good(self.run_program([PLAN, "tree", *members, "--type", "1", "--width", "4"]))
+        part = self.run_program([PLAN, "tree", "batch", *members, "--grid", "1x3", "--axes", "1", "--dry-run"])
+        self.assertEqual((part.returncode, part.stderr),
+                         (0, "the grid has 3 of the job's 4 ranks: the others are in none of its communicators\n"))
+        self.good(self.run_program([PLAN, "tree", "batch", *members, "--grid", "2x2", "--dry-run"]))
+
     def test_messages_have_words_of_the_commands(self):
         """None of the wire, and no other program's."""
         for arguments in (("events", "--kind", "zzz"), ("placement", "create", "--nodes", "0"),
