@@ -10,10 +10,12 @@ compressed, as Debian has them.
 Completions are the files PROGRAM.bash."""
 
 import gzip
+import itertools
 import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 
 SECTIONS = {"coppiced": 8, "coppice-agent": 8, "coppicectl": 1, "coppice-plan": 1, "coppice-search": 1,
             "coppice-search-mpich": 1}
@@ -28,6 +30,7 @@ FILES = {"coppiced": [("/etc/coppice/coppiced.toml", "the configuration"), DAEMO
          "coppice-agent": [("/etc/coppice/agent.toml", "the configuration"), AGENTS_SOCKET,
                            ("/var/lib/coppice-agent", "what outlives the agent: the jobs that it holds")],
          "coppicectl": [DAEMONS_SOCKET, AGENTS_SOCKET]}
+FILLED = 72  # columns of a terminal of 80 that man leaves to text
 COLUMN = 30  # of --help, where what an option means begins, in its line or in the next
 
 
@@ -35,6 +38,14 @@ def escaped(text):
     """Text of a page: no letter of it is a request or an escape of troff."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
+
+
+def folded(line):
+    """A line that man does not fill, as lines of a terminal: what goes on stands below the last column's begin."""
+    if len(line) <= FILLED:
+        return [line]
+    begin = min(re.match(r"\s*(?:.*\S {2,}(?=\S))?", line).end(), FILLED // 2)
+    return textwrap.wrap(line, FILLED, subsequent_indent=" " * begin, break_long_words=False, break_on_hyphens=False)
 
 
 class Page:
@@ -53,7 +64,17 @@ class Page:
         self.lines += [".TP", f"\\fB{escaped(tag)}\\fP", escaped(text)]
 
     def example(self, lines):
-        self.lines += [".PP", ".nf", *[escaped(line) or "\\&" for line in lines], ".fi"]
+        shown = [part for line in lines for part in folded(line)]
+        self.lines += [".PP", ".nf", *[escaped(line) or "\\&" for line in shown], ".fi"]
+
+    def prose(self, lines):
+        """Paragraphs; lines that are set apart, by blanks before them or within, stay lines."""
+        for is_apart, group in itertools.groupby(lines, lambda line: not line or "  " in line or line.startswith(" ")):
+            group = list(group)
+            if not is_apart:
+                self.paragraph(" ".join(group))
+            elif any(group):
+                self.example(group)
 
     def write(self, folder):
         self.heading("SEE ALSO")
@@ -163,11 +184,10 @@ def configuration_page(name, program, text, version):
         elif key or table:
             if table:
                 page.heading(table.group(1))
-                if comment:
-                    page.example(comment)
+                page.prose(comment)
             else:
                 page.item(f"{key.group(1)} = {key.group(2)}", "")
-                page.example(comment)
+                page.prose(comment)
             comment, is_described = [], True
         elif not line.strip() and comment and not is_described:
             page.heading("DESCRIPTION")

@@ -94,8 +94,10 @@ class Package(unittest.TestCase):
             self.assertEqual(len(pages), 7)
             for page in pages:
                 done = subprocess.run(["man", "--warnings", "-l", page], capture_output=True,
-                                      text=True, check=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
+                                      text=True, check=True, env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "80"})
                 self.assertEqual(done.stderr, "", page)
+                wide = [line for line in re.sub(".\b", "", done.stdout).splitlines() if len(line) > 80]
+                self.assertEqual(wide, [], page)
             text = {page.stem: gzip.decompress(page.read_bytes()).decode() for page in pages}
             self.assertIn("coppicectl tree create", text["coppicectl.1"])
             self.assertIn("socket_mode", text["coppiced.toml.5"])
