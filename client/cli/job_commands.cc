@@ -231,7 +231,8 @@ void AddJobCommands(CLI::App& app, Session& session) {
   add->add_option("--name", *request.mutable_display_name(), "What to call it");
   add->add_option("--request-id", *request.mutable_request_id(),
                   "Makes a retry harmless: the same id registers once");
-  add->add_option("--lease", options.lease, "Term of the lease: 90s, 10m, 24h");
+  add->add_option("--lease", options.lease,
+                  "Term of the lease: 90s, 10m, 24h; default the daemon's, as a rule 60s");
   AddWideOption(*AddCommand(*job, session, "list", "Active jobs", ListJobs), session);
   const auto with_id = [&](const char* name, const char* help, auto action) {
     return AddCommandOn(*job, session, name, help, "JOB", "Number of the job", action);

@@ -281,7 +281,8 @@ void AddStart(CLI::App& placement, Session& session) {
            "Ranks in the order found for the placement's pattern");
   AddField(*start, "--ranks-per-node", request, &Request::set_ranks_per_node,
            "Ranks on each node; default: as the placement was asked for");
-  start->add_option("--lease", options.lease, "Term of the job's lease: 90s, 10m, 24h");
+  start->add_option("--lease", options.lease,
+                    "Term of the job's lease: 90s, 10m, 24h; default the daemon's, as a rule 60s");
   start->add_option("--name", *request.mutable_display_name(),
                     "What to call the job; default: as the placement");
   start->add_option("--request-id", *request.mutable_request_id(), "Of the job");
@@ -433,7 +434,8 @@ void AddPlacementCommands(CLI::App& app, Session& session) {
                                                     "Choose nodes and hold them", Create);
   AddWideOption(*create, session);
   AddPlacementRequestOptions(*create, wanted);
-  create->add_option("--term", wanted.term, "How long they are held: 90s, 5m, 24h");
+  create->add_option("--term", wanted.term,
+                     "How long they are held: 90s, 10m, 24h; default the daemon's, as a rule 5m");
   create->add_option("--name", *wanted.create.mutable_display_name(), "What to call it");
   create->add_option("--request-id", *wanted.create.mutable_request_id(),
                      "Makes a retry harmless: the same id holds nodes once");

@@ -265,6 +265,15 @@ class Offline(unittest.TestCase):
             words = re.sub(r"\[[A-Z_]+\]\n", "", done.stderr)
             self.assertNotRegex(words, r"\w_\w|coppicectl|daemon|\[", arguments)
 
+    def test_help_says_for_how_long_what_is_held(self):
+        for command, option, field, said, seconds in (
+                (("job", "register"), "--lease", "lease", "as a rule 60s", "60s"),
+                (("placement", "create"), "--term", "term", "as a rule 5m", "300s")):
+            said_of = self.good(self.run_program([PLAN, *command, "--help"])).partition(option)[2]
+            self.assertIn(said, re.sub(r"\s+", " ", said_of)[:150])
+            what = ("--endpoints", "n0000") if field == "lease" else ("--nodes", "1")
+            self.assertEqual(json.loads(self.good(self.offline(*command, *what, "--json")))[field], seconds)
+
     def test_wrong_words_are_wrong_usage(self):
         """Whoever judges them; a file or a folder that is not there is what was named and is not there."""
         pattern = os.path.join(self.folder, "pattern")
