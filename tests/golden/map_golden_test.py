@@ -479,6 +479,9 @@ class MapGolden(ScratchFiles):
                 ("%%MatrixMarket matrix coordinate real general\n16777216 16777216 0\n",
                  "16777216 ranks, but only 0 pairs of them talk"),
                 ("%%MatrixMarket matrix coordinate real general\n2 3 0\n", "not square"),
+                ("%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1\n", "begins with \"%%MatrixMarket"),
+                ("%%Matrix Market coordinate real general\n2 2 1\n1 2 1\n", "begins with \"%%MatrixMarket"),
+                ("%%MatrxMarket matrix coordinate real general\n2 2 1\n1 2 1\n", "begins with \"%%MatrixMarket"),
                 ("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 -1\n", "line 3: "),
                 ("3 1 001\n2 5\n1 6\n\n", "line 2: vertex 1 gives its edge to 2 the weight 5")):
             path = self.file("bad", text)

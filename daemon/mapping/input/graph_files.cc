@@ -22,7 +22,9 @@ std::string NextLower(LineScanner& lines) { return absl::AsciiStrToLower(lines.N
 absl::Status ReadBanner(LineScanner& lines, Header& header) {
   const bool has_line = lines.NextLine();
   if (!has_line || NextLower(lines) != "%%matrixmarket" || NextLower(lines) != "matrix") {
-    return lines.Error("a Matrix Market file begins with %%MatrixMarket matrix");
+    return lines.Error(
+        "a Matrix Market file begins with \"%%MatrixMarket matrix coordinate integer general\" or "
+        "the like");
   }
   const std::string format = NextLower(lines), field = NextLower(lines),
                     symmetry = NextLower(lines);

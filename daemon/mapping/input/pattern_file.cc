@@ -42,7 +42,13 @@ FileKind KindOf(absl::string_view text) {
   LineScanner lines(text, "");
   lines.NextLine();
   const absl::string_view first = lines.NextWord();
-  if (absl::StartsWithIgnoreCase(first, "%%MatrixMarket")) return FileKind::kMatrixMarket;
+  // Also one that is written wrongly: as a comment of a graph it would be passed over.
+  const bool is_comment = absl::StartsWith(first, "%");
+  const absl::string_view word = first.substr(std::min(first.find_first_not_of('%'), first.size()));
+  if (is_comment && (absl::StartsWithIgnoreCase(word, "matrix") ||
+                     absl::EqualsIgnoreCase(lines.NextWord(), "matrix"))) {
+    return FileKind::kMatrixMarket;
+  }
   return first == "coppice-trace" ? FileKind::kTrace : FileKind::kOther;
 }
 
