@@ -179,8 +179,6 @@ int Main(int argc, char** argv) {
   FitHelp(app);
   Flags flags;
   AddFlags(app, flags);
-  app.failure_message(
-      [](const CLI::App*, const CLI::Error& error) { return UsageError(error.what()); });
   SilenceMessageLog();
   std::fputs(UnknownVariables(environ).c_str(), stderr);
   try {

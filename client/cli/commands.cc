@@ -159,14 +159,7 @@ std::optional<int> ParseLine(CLI::App& app, int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return EndLine(app, error);  // --help, --version
-    // CLI11 has more words for these than one, and some do not name what it is about.
-    const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
-    const bool is_unknown =
-        code == CLI::ExitCodes::ExtrasError || code == CLI::ExitCodes::RequiredError;
-    const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
-    return refuse(is_unknown && !unknown.empty()
-                      ? absl::StrCat("\"", unknown.front(), "\": no such command or option")
-                      : error.what());
+    return refuse(FaultOf(app, error));
   }
   const std::vector<std::string> twice = ReadFromStandardInput(app);
   if (twice.size() < 2) return std::nullopt;

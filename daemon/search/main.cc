@@ -215,8 +215,6 @@ int Lead(int argc, char** argv, MpiTeam& team) {
   FitHelp(app);
   app.footer(absl::StrCat(kFooter, "\n", ExitStatusHelp()));
   app.set_version_flag("--version", "coppice-search " COPPICE_VERSION);
-  app.failure_message(
-      [](const CLI::App*, const CLI::Error& error) { return UsageError(error.what()); });
   std::fputs(UnknownVariables(environ).c_str(), stderr);
   SearchOptions options;
   AddSearchOptions(app, options);

@@ -78,7 +78,24 @@ void GuardStandardStreams() {
   }
 }
 
-void FitHelp(CLI::App& app) { app.formatter(std::make_shared<HelpFormatter>()); }
+void FitHelp(CLI::App& app) {
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.failure_message([](const CLI::App* one, const CLI::Error& error) {
+    return UsageError(FaultOf(*one, error));
+  });
+}
+
+std::string FaultOf(const CLI::App& app, const CLI::Error& error) {
+  // CLI11 has more words for these than one, and some do not name what it is about.
+  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  const bool is_unknown =
+      code == CLI::ExitCodes::ExtrasError || code == CLI::ExitCodes::RequiredError;
+  const std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
+  if (!is_unknown || unknown.empty()) return error.what();
+  const bool has_commands = !app.get_subcommands([](const CLI::App*) { return true; }).empty();
+  return absl::StrCat("\"", unknown.front(), "\": no such ",
+                      has_commands ? "command or option" : "option");
+}
 
 int EndLine(const CLI::App& app, const CLI::ParseError& error) {
   if (app.exit(error) != 0) return kWrongUsage;

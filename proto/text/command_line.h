@@ -13,13 +13,17 @@
 
 namespace coppice {
 
-// Standard streams that the caller closed (`>&-`) fail from now on, instead of leading into the first
-// files that are opened. What every program begins with.
+// Standard streams that the caller closed (`>&-`) fail from now on, instead of leading into the
+// first files that are opened. What every program begins with.
 void GuardStandardStreams();
 
 // --help of `app`, and of the commands that are added later, stays within a terminal's width where
-// people look (text_table.h). Elsewhere it is CLI11's, of which manual pages are made.
+// people look (text_table.h). Elsewhere it is CLI11's, of which manual pages are made. What is said
+// of a line that is wrong is UsageError's, of FaultOf.
 void FitHelp(CLI::App& app);
+
+// What is wrong with a line that `app` could not read.
+std::string FaultOf(const CLI::App& app, const CLI::Error& error);
 
 // For a line that CLI11 ends: prints help or version, or says what is wrong; returns the exit
 // status (exit_status.h).

@@ -54,6 +54,8 @@ class Programs(unittest.TestCase):
             first, second = done.stderr.splitlines()
             self.assertRegex(first, r"^error: .*\[INVALID_ARGUMENT\]$", program)
             self.assertEqual(second, "Run with --help for more information.", program)
+            if program in OURS:
+                self.assertRegex(first, r'^error: "--no-such-option": no such (command or )?option ', program)
 
     def check_help(self, *command):
         """Its own, and that of all commands below; returns how many there are."""
