@@ -417,9 +417,12 @@ CongestionBound CongestionProof::BoundOf(const Kind& kind, double enough, uint64
   const std::string ranks = cut.least_ranks == cut.most_ranks
                                 ? absl::StrFormat("%d", cut.most_ranks)
                                 : absl::StrFormat("%d to %d", cut.least_ranks, cut.most_ranks);
-  return {value, absl::StrFormat("what any %s ranks %s exchange with the others over the %g Gb/s "
-                                 "that join them",
-                                 ranks, cut.name, std::min(cut.out_capacity, cut.in_capacity))};
+  const bool is_one = cut.most_ranks == 1;
+  return {value,
+          absl::StrFormat("what any %s %s %s %s with the others over the %g Gb/s that %s", ranks,
+                          is_one ? "rank" : "ranks", cut.name, is_one ? "exchanges" : "exchange",
+                          std::min(cut.out_capacity, cut.in_capacity),
+                          is_one ? "join it" : "join them")};
 }
 
 CongestionBound CongestionProof::ShortBound() const {
