@@ -383,15 +383,12 @@ void AddPatternCommands(CLI::App& app, Session& session) {
                                 return ShowPattern(s, c.Call(&MappingStub::GetPattern, get));
                               }),
                 session);
-  CLI::App* erase = patterns->add_subcommand("delete", "Forget a pattern");
-  auto drop = std::make_shared<v1::DeletePatternRequest>();
-  erase->add_option("name", *drop->mutable_name(), kName)->required();
-  erase->callback([&session, drop] {
-    session.run = [drop](Connection& c) {
-      const auto gone = c.Call(&MappingStub::DeletePattern, *drop);
-      return gone.ok() ? 0 : Fail(gone.status());
-    };
-  });
+  AddCommandOn(*patterns, session, "delete", "Forget a pattern", "name", kName,
+               [](Session& s, Connection& c, const std::string& name) {
+                 v1::DeletePatternRequest drop;
+                 drop.set_name(name);
+                 return Show(s, c.Call(&MappingStub::DeletePattern, drop), [](const auto&) {});
+               });
 }
 
 }  // namespace coppice

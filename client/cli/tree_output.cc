@@ -189,7 +189,7 @@ void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames&
   json["root"] = IdOrNull(tree, static_cast<int>(tree.root()));
   json["nodes"] = NodesJson(tree, names);
   if (tree.type() == v1::TREE_TYPE_II) json["physical"] = PhysicalJson(tree);
-  out << json.dump(2) << "\n";
+  out << json.dump(1) << "\n";
 }
 
 void PrintTreeSummary(std::ostream& out, const v1::Tree& tree, const SwitchNames& names) {

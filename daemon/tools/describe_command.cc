@@ -110,7 +110,7 @@ std::string ToTable(const std::string& source, const Fabric& fabric, const Hiera
 }
 
 std::string Dump(const nlohmann::json& json) {
-  return absl::StrCat(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace), "\n");
+  return absl::StrCat(json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace), "\n");
 }
 
 absl::Status RunFabric(const FabricOptions& options) {

@@ -97,7 +97,7 @@ std::string MapJson(const MapReport& report) {
   json["permutation"] = report.permutation;
   json["fabric_version"] =  // as protobuf's JSON has it
       report.fabric_version ? Json(absl::StrCat(*report.fabric_version)) : Json();
-  return absl::StrCat(json.dump(2, ' ', false, Json::error_handler_t::replace), "\n");
+  return absl::StrCat(json.dump(1, ' ', false, Json::error_handler_t::replace), "\n");
 }
 
 std::string MovesText(const std::vector<uint32_t>& permutation) {

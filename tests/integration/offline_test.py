@@ -274,6 +274,21 @@ class Offline(unittest.TestCase):
             what = ("--endpoints", "n0000") if field == "lease" else ("--nodes", "1")
             self.assertEqual(json.loads(self.good(self.offline(*command, *what, "--json")))[field], seconds)
 
+    def test_documents_are_indented_alike(self):
+        pattern = os.path.join(self.folder, "pattern")
+        with open(pattern, "w", encoding="utf-8") as file:
+            file.write("0 1\n1 0\n")
+        members = ("--members", "n[0000-0003]")
+        for arguments in (("fabric",), ("fabric", "nodes"), ("tree", *members), ("simulate", *members),
+                          ("map", "--pattern", pattern, "--hosts", "n[0000-0001]"), ("map", "--list"),
+                          ("tree", "batch", *members, "--grid", "2x2", "--dry-run")):
+            fabric = () if "--list" in arguments else ("--fabric", FABRIC)
+            document = self.good(self.run_program([PLAN, *arguments, *fabric, "--json"]))
+            self.assertRegex(document, r'^\{\n "', arguments)
+        self.good(self.offline("pattern", "put", "cfd", pattern))
+        self.assertEqual(json.loads(self.good(self.offline("pattern", "delete", "cfd", "--json"))), {})
+        self.assertEqual(json.loads(self.good(self.offline("pattern", "list", "--json")))["patterns"], [])
+
     def test_wrong_words_are_wrong_usage(self):
         """Whoever judges them; a file or a folder that is not there is what was named and is not there."""
         pattern = os.path.join(self.folder, "pattern")
