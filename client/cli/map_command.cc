@@ -184,7 +184,8 @@ int ShowOrder(const MapOptions& options, const absl::StatusOr<Answer>& answer,
 
 int Search(Session& session, Connection& connection, const MapOptions& options) {
   return ShowOrder(options, FindOrder(connection, options), [&](const auto& result) {
-    const MapReport report = ReportOf(result);
+    MapReport report = ReportOf(result);
+    report.order = WhereOrderIs(options);
     std::cout << (session.json ? MapJson(report) : MapText(report, IsForPeople()));
   });
 }
@@ -250,8 +251,8 @@ int ShowStored(Session& session, Connection& connection, const MapOptions& optio
                    [&](const auto& order) {
                      if (session.json) return PrintJson(std::cout, order);
                      if (!order.note().empty()) std::cout << order.note() << "\n";
-                     std::cout << MovesText(OrderOf(order.permutation()))
-                               << "; --emit permutation prints where to\n";
+                     std::cout << MovesText(OrderOf(order.permutation())) << "; "
+                               << WhereOrderIs(options) << "\n";
                    });
 }
 

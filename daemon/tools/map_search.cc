@@ -133,6 +133,7 @@ absl::StatusOr<MapReport> ReportOf(const MapOptions& options, const MappingProbl
   report.seconds = absl::ToDoubleSeconds(result.took);
   report.score = answer.score;
   report.permutation = answer.slots;
+  report.order = WhereOrderIs(options);
   report.places = problem.places->count();
   if (problem.snapshot != nullptr) report.traffic = TrafficName(problem);
   if (!options.links) return report;

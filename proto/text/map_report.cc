@@ -40,6 +40,12 @@ Json LinksJson(const std::vector<MapLink>& links) {
   return json;
 }
 
+// Large ones with all of their digits, as their neighbours in a column.
+std::string Figure(double value) {
+  const bool is_large = value >= 1e6 && value < 1e15;
+  return absl::StrFormat(is_large ? "%.0f" : "%.8g", value);
+}
+
 void Append(const TextTable& table, bool is_for_people, std::string& text) {
   absl::StrAppend(&text, "\n", absl::StrJoin(table.Lines(is_for_people), "\n"), "\n");
 }
@@ -113,7 +119,7 @@ std::string MapText(const MapReport& report, bool is_for_people) {
     absl::StrAppend(&text, indent, is_for_people ? Wrapped(part, 2) : std::string(part), "\n");
   }
   if (report.traffic) absl::StrAppend(&text, "traffic over ", *report.traffic, "\n");
-  absl::StrAppend(&text, "--emit permutation prints where each rank goes\n");
+  absl::StrAppend(&text, report.order, "\n");
   absl::StrAppend(&text, MovesText(report.permutation));
   if (report.places) absl::StrAppend(&text, ", ", *report.places, " places");
   if (report.fabric_version) absl::StrAppend(&text, ", fabric version ", *report.fabric_version);
@@ -128,7 +134,7 @@ TextTable FiguresTable(const MapFigures& before, const MapFigures& after) {
   const auto add = [&table](const char* name, std::optional<double> old_value,
                             std::optional<double> new_value) {
     if (!old_value || !new_value) return;
-    table.Add({name, absl::StrFormat("%.8g", *old_value), absl::StrFormat("%.8g", *new_value),
+    table.Add({name, Figure(*old_value), Figure(*new_value),
                *old_value > 0 ? absl::StrFormat("%+.2f", 100 * (*new_value / *old_value - 1))
                               : std::string("-")});
   };
@@ -145,8 +151,8 @@ TextTable FiguresTable(const MapFigures& before, const MapFigures& after) {
 TextTable LinksTable(const std::vector<MapLink>& links) {
   TextTable table({"BYTES PER Gb/s", "% OF MOST", "BYTES", "Gb/s", "LINK"});
   for (const MapLink& link : links) {
-    table.Add({absl::StrFormat("%.8g", link.congestion), absl::StrFormat("%.1f", 100 * link.share),
-               absl::StrFormat("%.8g", link.bytes), absl::StrFormat("%.5g", link.capacity_gbps),
+    table.Add({Figure(link.congestion), absl::StrFormat("%.1f", 100 * link.share),
+               Figure(link.bytes), absl::StrFormat("%.5g", link.capacity_gbps),
                absl::StrCat(link.from, " -> ", link.to)});
   }
   return table;

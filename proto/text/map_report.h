@@ -38,6 +38,7 @@ struct MapReport {
   double seconds = 0;  // of search
   double score = 1;    // the present order has 1
   std::vector<uint32_t> permutation;
+  std::string order;                   // where it is to be found, in words
   std::optional<std::string> traffic;  // over what it goes, in words
   std::optional<uint32_t> places;
   std::optional<uint64_t> fabric_version;

@@ -68,8 +68,8 @@ void AddMapWords(CLI::App& command, MapWords& words) {
                   "approximate; default routes, where they are not known even")
       ->check(CLI::IsMember(ListOf(kTrafficNames)));
   AddSearchWords(command, words);
-  CLI::Option* const emit =
-      command.add_option("--emit", words.emit, "Print the order as a file for a launcher");
+  CLI::Option* const emit = command.add_option(
+      "--emit", words.emit, "Print the order, for a launcher or as numbers, instead of the report");
   emit->check(CLI::IsMember(LaunchFormatNames()));
   AddText(command, "--out", words.out, "Write what --emit says there, and print the report")
       ->needs(emit);
@@ -101,6 +101,11 @@ void CheckNoneBut(const CLI::App& command, const std::string& name,
 
 absl::Duration BudgetOf(const MapWords& words) {
   return words.budget.empty() ? absl::Seconds(1) : *ParseBudget(words.budget);
+}
+
+std::string WhereOrderIs(const MapWords& words) {
+  if (words.emit.empty()) return "where each rank goes: --emit permutation";
+  return absl::StrCat("the order is in ", words.out, ", as --emit ", words.emit, " has it");
 }
 
 absl::Status CheckOut(const MapWords& words) {

@@ -49,6 +49,9 @@ absl::Duration BudgetOf(const MapWords& words);
 // Before the search, whether WriteOrder could write to --out. Errors of CheckMayWrite.
 absl::Status CheckOut(const MapWords& words);
 
+// For a report: in which file the order is, or how to ask for it.
+std::string WhereOrderIs(const MapWords& words);
+
 // Writes the order as --emit has it, to --out or else to standard output, which is all then that is
 // to be printed: true. False: a report is wanted. Errors of WriteTextFile and PrintText.
 absl::StatusOr<bool> WriteOrder(const MapWords& words, absl::string_view order);

@@ -289,6 +289,20 @@ class Offline(unittest.TestCase):
         self.assertEqual(json.loads(self.good(self.offline("pattern", "delete", "cfd", "--json"))), {})
         self.assertEqual(json.loads(self.good(self.offline("pattern", "list", "--json")))["patterns"], [])
 
+    def test_the_report_of_map_says_where_the_order_is(self):
+        pattern, out = (os.path.join(self.folder, name) for name in ("pattern", "order"))
+        with open(pattern, "w", encoding="utf-8") as file:
+            file.write("0 128000000\n8000000 0\n")
+        mapping = ("map", "--pattern", pattern, "--hosts", "n[0000,0017]")
+        for ask in (self.live, lambda *line: self.run_program([PLAN, *line, "--fabric", FABRIC])):
+            alone = ask(*mapping).stdout
+            self.assertIn("--emit permutation", alone)
+            self.assertRegex(alone, r"hop-bytes +816000000 +816000000 ")  # 136 MB over 6 links, and no 8.16e+08
+            self.assertNotIn("any 1 ranks", alone)
+            with_file = ask(*mapping, "--emit", "slurm", "--out", out).stdout
+            self.assertIn(f"the order is in {out}, as --emit slurm has it\n", with_file)
+            self.assertNotIn("--emit permutation", with_file)
+
     def test_wrong_words_are_wrong_usage(self):
         """Whoever judges them; a file or a folder that is not there is what was named and is not there."""
         pattern = os.path.join(self.folder, "pattern")
