@@ -40,12 +40,25 @@ def escaped(text):
     return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
 
 
-def folded(line):
-    """A line that man does not fill, as lines of a terminal: what goes on stands below the last column's begin."""
-    if len(line) <= FILLED:
-        return [line]
-    begin = min(re.match(r"\s*(?:.*\S {2,}(?=\S))?", line).end(), FILLED // 2)
-    return textwrap.wrap(line, FILLED, subsequent_indent=" " * begin, break_long_words=False, break_on_hyphens=False)
+def last_column(line):
+    """Where what stands behind a gap of blanks begins; a line without one: its first letter."""
+    return re.match(r"\s*(?:.*\S {2,}(?=\S))?", line).end()
+
+
+def folded(lines):
+    """Lines that man does not fill, for a terminal: what goes on stands below the begin of the last column."""
+    whole = []
+    for line in lines:
+        at = last_column(whole[-1]) if whole else 0
+        goes_on = "  " in whole[-1].lstrip() and line[:at].isspace() and line[at:at + 1].strip() if whole else False
+        whole[len(whole) - bool(goes_on):] = [whole[-1] + " " + line.strip() if goes_on else line]
+    for line in whole:
+        begin = min(last_column(line), FILLED // 2)
+        if max(map(len, line.split()), default=0) > FILLED - begin:  # a model with all of its arguments
+            line = line.replace(",", ",\0 ")
+        parts = textwrap.wrap(line, FILLED, subsequent_indent=" " * begin, break_long_words=False,
+                              break_on_hyphens=False) or [""]
+        yield from (re.sub("\0 ?", "", part) for part in parts)
 
 
 class Page:
@@ -64,8 +77,7 @@ class Page:
         self.lines += [".TP", f"\\fB{escaped(tag)}\\fP", escaped(text)]
 
     def example(self, lines):
-        shown = [part for line in lines for part in folded(line)]
-        self.lines += [".PP", ".nf", *[escaped(line) or "\\&" for line in shown], ".fi"]
+        self.lines += [".PP", ".nf", *[escaped(line) or "\\&" for line in folded(lines)], ".fi"]
 
     def prose(self, lines):
         """Paragraphs; lines that are set apart, by blanks before them or within, stay lines."""
