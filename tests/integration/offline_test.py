@@ -358,12 +358,13 @@ class Offline(unittest.TestCase):
         for link in links:
             for end, way in (("a", "ab"), ("b", "ba")):
                 busy[link[end]["guid"], link[end]["port"]] = (link["utilisation_" + way] or 0, link["promised_" + way])
-        hops = json.loads(self.good(self.offline("fabric", "route", "n0000", "n0017", "--json", "--load", load)))["hops"]
+        route = ("fabric", "route", "n0000", "n0017", "--load", load)
+        hops = json.loads(self.good(self.offline(*route, "--json")))["hops"]
         self.assertEqual(len(hops), 6)
         of_route = [(hop["utilisation"], hop["promised"]) for hop in hops]
         self.assertEqual(of_route, [busy[hop["guid"], hop["out_port"]] for hop in hops])
         self.assertTrue(all(max(which) > 0 for which in zip(*of_route)))
-        table = self.good(self.offline("fabric", "route", "n0000", "n0017", "--load", load)).splitlines()[1:-1]
+        table = self.good(self.offline(*route)).splitlines()[1:-1]
         self.assertEqual([line.split()[-1] for line in table], [f"{sum(both):.3f}" for both in of_route])
 
     def good(self, done):
