@@ -263,7 +263,7 @@ class Offline(unittest.TestCase):
             done = self.run_program([PLAN, *arguments, "--fabric", FABRIC])
             self.assertEqual(done.returncode, exit_status.of(done.stderr), done.stderr)
             words = re.sub(r"\[[A-Z_]+\]\n", "", done.stderr)
-            self.assertNotRegex(words, r"\w_\w|coppicectl|daemon|\[", arguments)
+            self.assertNotRegex(words, r"\w_\w|coppicectl|the daemon|\[", arguments)
 
     def test_help_says_for_how_long_what_is_held(self):
         for command, option, field, said, seconds in (
