@@ -259,7 +259,9 @@ class TreeGolden(ScratchFiles):
         net, members = two_level(1, 0, 2), ["h0", "h1"]
         self.assertIn("width", self.refuse(1, net, members, "--type", "1", "--width", "1"))
         for option in ("--width", "--nic-degree"):
-            self.tree(net, members, option, "1048576")
+            done = self.run_tree(net, members, option, "1048576")
+            said = "--width 1048576 is more than the tree has ranks, 2: no node has so many children\n"
+            self.assertEqual((done.returncode, done.stderr), (0, said if option == "--width" else ""))
             for value in ("0", "1048577"):
                 self.assertIn(f'{option}: "{value}" is not a whole number from 1 to 1048576',
                               self.refuse(2, net, members, option, value))

@@ -60,7 +60,7 @@ TEST_F(ManagerJobsTest, RefusesBadRequestsAndNamesTheFault) {
       a.endpoints = names;
     };
   };
-  refuse(named({"n1", ""}), kBad, "endpoints[1]");
+  refuse(named({"n1", ""}), kBad, "rank 1");
   refuse(named({"n1", "n77"}), absl::StatusCode::kNotFound, "n77");
   ManagerOptions options = Options();
   options.max_job_ranks = 15;

@@ -123,7 +123,7 @@ TEST_F(PlacementsServiceTest, BadRequestsAreNamed) {
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(words));
   };
-  refused(Nodes(0), "node_count");
+  refused(Nodes(0), "nodes: ask");
   v1::CreatePlacementRequest request = Nodes(1);
   request.mutable_term()->set_nanos(-2'000'000'000);
   refused(request, "term");

@@ -83,7 +83,7 @@ TEST_F(PlacementsTest, BadInputIsNamed) {
   EXPECT_REFUSED(Place(args).status(), StatusCode::kInvalidArgument, "ranks per node");
   EXPECT_REFUSED(BeginPlace({}).Get().status(), StatusCode::kInvalidArgument, "requests");
   EXPECT_REFUSED(BeginPlace({Nodes(1), Nodes(0)}).Get().status(), StatusCode::kInvalidArgument,
-                 "requests[1]: node_count");
+                 "requests[1]: nodes");
   EXPECT_THAT(placements().List(PlacementId(), 10), IsEmpty());
 }
 
