@@ -106,7 +106,8 @@ absl::StatusOr<std::vector<int64_t>> FindLinkIds(SqliteConnection& db,
 }
 
 absl::StatusOr<std::vector<LinkRecord>> ListLastLinks(SqliteConnection& db) {
-  return db.Sql(R"sql(
+  return db
+      .Sql(R"sql(
       SELECT node_a, port_a, node_b, port_b, rate, capacity_gbps FROM link
       WHERE last_seen_ns = (SELECT max(last_seen_ns) FROM link))sql")
       .List<LinkRecord>([](const Statement& row, LinkRecord& link) {
