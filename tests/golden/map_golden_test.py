@@ -469,6 +469,14 @@ class MapGolden(ScratchFiles):
                 (("--pattern", pattern, "--hierarchy", "4", "--distances", "one"), "such as 1:10:100")):
             self.assertIn(why, self.refuse(2, *arguments))
 
+    def test_one_rank_is_no_ranks(self):
+        rows = "\n".join(" ".join("0" if a == b else "10" if a // 4 == b // 4 else "4" for b in range(12))
+                         for a in range(12))
+        said = self.run_map("--pattern", self.file("blocks", rows + "\n"), "--fabric",
+                            "model:fat-tree(leaves=12,spines=1,hosts-per-leaf=1,speeds=ndr/hdr)").stdout
+        self.assertIn("any 1 rank on 1 host behind one leaf switch exchanges with the others over the 200 Gb/s that join "
+                      "it\n", said)
+
     def test_bad_patterns(self):
         for text, why in (
                 ("", "is empty"), ("2\n0 -1\n1 0\n", 'weight "-1" is negative'),

@@ -230,7 +230,8 @@ class Finder final {
     cut.out_capacity = network_.LeastCut(inside, true);
     cut.in_capacity = network_.LeastCut(inside, false);
     if (cut.out_capacity <= 0 || cut.in_capacity <= 0) return;  // no route leads there
-    cut.name = absl::StrFormat("on %d hosts %s", hosts.size(), where);
+    cut.name =
+        absl::StrFormat("on %d %s %s", hosts.size(), hosts.size() == 1 ? "host" : "hosts", where);
     cuts_.push_back(std::move(cut));
   }
 
