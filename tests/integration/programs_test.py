@@ -92,7 +92,8 @@ class Programs(unittest.TestCase):
                                    "--fabric", "model:xgft(m=4x4,w=1x2)", "--database", folder + "/db"],
                                   stderr=subprocess.PIPE, text=True, timeout=60, check=False)
             self.assertEqual(done.returncode, 1, done.stderr)
-            self.assertEqual(done.stderr, "error: standard output could not be written [DATA_LOSS]\n")
+            self.assertEqual(done.stderr, "error: standard output could not be written, but job 1 is registered "
+                                          "[DATA_LOSS]\n")
             locks = [path for path in pathlib.Path(folder).iterdir() if "lock" in path.name]
             self.assertEqual(len(locks), 1)
             self.assertRegex(locks[0].read_text(encoding="utf-8"), r"^\d+\n$")  # the process, and no answer

@@ -155,7 +155,7 @@ TEST_F(RankMapperTest, RefusesByName) {
   ExpectRefused(args, StatusCode::kInvalidArgument, "16 ranks");
   args = Args();
   args.algorithm = "simplex";
-  ExpectRefused(args, StatusCode::kNotFound, "simplex");
+  ExpectRefused(args, StatusCode::kInvalidArgument, "simplex");
   args = Args();
   args.budget = absl::Hours(5);
   ExpectRefused(args, StatusCode::kInvalidArgument,
