@@ -62,7 +62,10 @@ TABLE = {
                        "client/library", "proto", "proto/text"],
                       [GRPC, SQLITE, MAD]),
     # Loaded into MPI programs: nothing of gRPC there.
-    "agents/mpi": (["client/library", "proto", "proto/text"], [GRPC, SQLITE, MAD]),
+    "agents/mpi": (["agents/links", "client/library", "proto", "proto/text"], [GRPC, SQLITE, MAD]),
+    # Frames over TCP, of switches and of MPI programs.
+    "agents/links": ([], [GRPC, SQLITE, MAD, PROTO]),
+    "agents/switch": (["agents/links", "client", "client/library", "proto", "proto/text"], [SQLITE, MAD]),
     "client/library": (["proto"], [GRPC, SQLITE, MAD]),
     # Measures over verbs by perftest's programs.
     "agents": (["client", "client/library", "proto", "proto/text"], [SQLITE, MAD]),
