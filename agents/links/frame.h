@@ -102,6 +102,9 @@ struct FrameHeader {
 };
 
 std::array<char, kHeaderBytes> EncodeHeader(const FrameHeader& header);
+// One payload for all that it goes to. Null: none.
+using SharedBytes = std::shared_ptr<const std::string>;
+
 // False: it is none of ours, of another version, or has numbers that mean nothing. `bytes` has
 // kHeaderBytes.
 bool DecodeHeader(std::string_view bytes, FrameHeader* header);

@@ -27,9 +27,6 @@
 
 namespace coppice {
 
-// One payload for all children that it goes to. Null: none.
-using SharedBytes = std::shared_ptr<const std::string>;
-
 struct LinkBounds {
   uint32_t max_payload = kKeyBytes;  // of one frame that arrives
   size_t max_queued = 8;             // frames to be written
