@@ -17,18 +17,19 @@ import subprocess
 import sys
 import textwrap
 
-SECTIONS = {"coppiced": 8, "coppice-agent": 8, "coppicectl": 1, "coppice-plan": 1, "coppice-search": 1,
-            "coppice-search-mpich": 1}
-SEE = ["coppiced(8)", "coppice-agent(8)", "coppicectl(1)", "coppice-plan(1)", "coppice-search(1)",
-       "coppiced.toml(5)", "agent.toml(5)", "libcoppice(3)"]
+SECTIONS = {"coppiced": 8, "coppice-agent": 8, "coppice-switch": 8, "coppicectl": 1, "coppice-plan": 1,
+            "coppice-search": 1, "coppice-search-mpich": 1}
+SEE = ["coppiced(8)", "coppice-agent(8)", "coppice-switch(8)", "coppicectl(1)", "coppice-plan(1)",
+       "coppice-search(1)", "coppiced.toml(5)", "agent.toml(5)", "libcoppice(3)"]
 DAEMONS_STATUS = ["0 ended as told, 1 it could not start or go on, 2 wrong usage, also of the configuration file"]
-STATUS = {"coppiced": DAEMONS_STATUS, "coppice-agent": DAEMONS_STATUS}
+STATUS = {"coppiced": DAEMONS_STATUS, "coppice-agent": DAEMONS_STATUS, "coppice-switch": DAEMONS_STATUS}
 DAEMONS_SOCKET = ("/run/coppice/coppiced.sock", "where the daemon listens")
 AGENTS_SOCKET = ("/run/coppice/agent.sock", "where a node's agent listens")
 FILES = {"coppiced": [("/etc/coppice/coppiced.toml", "the configuration"), DAEMONS_SOCKET,
                       ("/var/lib/coppice/coppice.db", "the database")],
          "coppice-agent": [("/etc/coppice/agent.toml", "the configuration"), AGENTS_SOCKET,
                            ("/var/lib/coppice-agent", "what outlives the agent: the jobs that it holds")],
+         "coppice-switch": [("/etc/default/coppice-switch", "what its service is started with")],
          "coppicectl": [DAEMONS_SOCKET, AGENTS_SOCKET]}
 FILLED = 72  # columns of a terminal of 80 that man leaves to text
 COLUMN = 30  # of --help, where what an option means begins, in its line or in the next

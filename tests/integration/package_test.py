@@ -48,12 +48,13 @@ class Package(unittest.TestCase):
     def test_holds_what_a_host_needs(self):
         modes = self.modes_of(self.package)
         for path in ("usr/bin/coppiced", "usr/bin/coppicectl", "usr/bin/coppice-agent",
-                     "usr/bin/coppice-plan", "usr/lib/coppice/slurm/coppice-slurm",
+                     "usr/bin/coppice-switch", "usr/bin/coppice-plan", "usr/lib/coppice/slurm/coppice-slurm",
                      "usr/lib/coppice/slurm/node-prolog", "usr/lib/coppice/slurm/node-epilog",
                      "usr/lib/coppice/slurm/task-prolog"):
             self.assertEqual(modes["./" + path], "-rwxr-xr-x", path)
         for path in ("etc/coppice/coppiced.toml", "usr/lib/systemd/system/coppiced.service",
                      "etc/coppice/agent.toml", "usr/lib/systemd/system/coppice-agent.service",
+                     "etc/default/coppice-switch", "usr/lib/systemd/system/coppice-switch.service",
                      "usr/include/coppice/coppice.h", "usr/include/coppice/coppice.hpp",
                      "usr/lib/sysusers.d/coppice.conf", "usr/lib/udev/rules.d/70-coppice.rules",
                      "etc/coppice/slurm.toml", "etc/coppice/slurm-node.conf",
@@ -68,6 +69,7 @@ class Package(unittest.TestCase):
                      "usr/share/man/man3/libcoppice.3.gz", "usr/share/man/man5/coppiced.toml.5.gz",
                      "usr/share/man/man5/agent.toml.5.gz",
                      "usr/share/man/man8/coppiced.8.gz", "usr/share/man/man8/coppice-agent.8.gz",
+                     "usr/share/man/man8/coppice-switch.8.gz",
                      "usr/share/bash-completion/completions/coppicectl"):
             self.assertEqual(modes["./" + path], "-rw-r--r--", path)
         # Where Debian's linker looks, on each architecture.
@@ -91,7 +93,7 @@ class Package(unittest.TestCase):
         with tempfile.TemporaryDirectory() as root:
             run("dpkg-deb", "--extract", self.package, root)
             pages = sorted(pathlib.Path(root, "usr/share/man").rglob("*.[1-8].gz"))
-            self.assertEqual(len(pages), 7)
+            self.assertEqual(len(pages), 8)
             for page in pages:
                 done = subprocess.run(["man", "--warnings", "-l", page], capture_output=True,
                                       text=True, check=True, env={**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "80"})
@@ -205,7 +207,8 @@ class Package(unittest.TestCase):
     def test_keeps_the_configuration_and_knows_its_libraries(self):
         self.assertEqual(run("dpkg-deb", "--info", self.package, "conffiles").split(),
                          ["/etc/coppice/coppiced.toml", "/etc/coppice/agent.toml",
-                          "/etc/coppice/slurm-node.conf", "/etc/coppice/slurm.toml"])
+                          "/etc/coppice/slurm-node.conf", "/etc/coppice/slurm.toml",
+                          "/etc/default/coppice-switch"])
         depends = run("dpkg-deb", "--field", self.package, "Depends")
         for library in ("libgrpc++", "libsqlite3-0", "libibumad3",
                         "libsystemd0", "libhwloc15", "systemd |", "python3"):
