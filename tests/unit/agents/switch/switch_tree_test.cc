@@ -71,6 +71,9 @@ class Tree {
     return result;
   }
 
+  bool IsEnded(size_t number) {
+    return member(number).is_ended || !member(number).link().is_open();
+  }
   LoopbackMember& member(size_t number) { return *members_[number]; }
   SwitchServer& at(size_t number) { return *switches_[number]; }
   void Stop(size_t number) { switches_[number].reset(); }
@@ -134,7 +137,7 @@ Collective SomeCollective(std::mt19937_64& random) {
 }
 
 // Members send what their window lets them, in a random order, with turns of the loop between.
-// False: some connection ended.
+// Until each has all its results, or its connection has ended. False: some ended.
 bool RunCollective(
     Tree& tree, uint64_t sequence, const Collective& collective, std::mt19937_64& random,
     const std::function<void()>& at_each_step = [] {}) {
@@ -144,13 +147,13 @@ bool RunCollective(
   const auto done = [&](size_t i) { return tree.member(i).results.size() - before[i]; };
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (;;) {
-    bool is_over = true, is_ended = true;
+    bool is_whole = true, is_over = true;
     for (size_t i = 0; i < kMembers; ++i) {
-      is_over &= done(i) == segments;
-      is_ended &= tree.member(i).is_ended || !tree.member(i).link().is_open();
+      const bool is_done = done(i) == segments;
+      is_whole &= is_done;
+      is_over &= is_done || tree.IsEnded(i);
     }
-    if (is_over) return true;
-    if (is_ended) return false;
+    if (is_over) return is_whole;
     EXPECT_LT(std::chrono::steady_clock::now(), until) << "hangs";
     if (std::chrono::steady_clock::now() > until) return false;
     const size_t i = random() % kMembers;
@@ -238,6 +241,14 @@ TEST(SwitchTree, ACutAnywhereStopsEverybodyAndNoResultIsWrong) {
       ASSERT_LT(run.size(), 200);
     }
     ++stopped;
+    // Who had all its results may have heard of nothing yet, and does now.
+    const size_t before = run.size();
+    run.push_back(SomeCollective(random));
+    EXPECT_FALSE(RunCollective(tree, run.size(), run.back(), random));
+    for (size_t i = 0; i < kMembers; ++i) {
+      EXPECT_TRUE(tree.IsEnded(i)) << "member " << i;
+      for (const auto& result : tree.member(i).results) EXPECT_LE(result.first.sequence, before);
+    }
     for (size_t i = 0; i < run.size(); ++i) ExpectRight(tree, i + 1, run[i]);
     for (size_t i = 0; i < kMembers; ++i) {
       // Ended without a word only by the switch that was stopped, or by itself.
