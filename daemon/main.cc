@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,7 +25,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/config/config.h"
 #include "daemon/fabric/fabric_source.h"
@@ -43,8 +43,8 @@
 #include "db/sqlite_store.h"
 #include "proto/message_log.h"
 #include "proto/text/command_line.h"
-#include "proto/text/environment.h"
 #include "proto/text/exit_status.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {
@@ -244,11 +244,6 @@ absl::Status Serve(const Flags& flags, const Config& config, const sigset_t& sig
   return absl::OkStatus();
 }
 
-int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "%s\n", ErrorLine(status).c_str());
-  return ExitStatusOf(status) == kWrongUsage ? kWrongUsage : kFailed;
-}
-
 int Main(int argc, char** argv) {
   GuardStandardStreams();
   CLI::App app("Keeps the topology of an InfiniBand subnet and grants aggregation trees.",
@@ -257,26 +252,19 @@ int Main(int argc, char** argv) {
   Flags flags;
   AddFlags(app, flags);
   SilenceMessageLog();
-  std::fputs(UnknownVariables(environ).c_str(), stderr);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return EndLine(app, error);
-  }
+  if (const std::optional<int> ended = ParseProgram(app, argc, argv)) return *ended;
   const absl::StatusOr<Config> config = Configure(flags);
-  if (!config.ok()) return Fail(config.status());
+  if (!config.ok()) return FailProgram(config.status());
   if (flags.check_config) {
-    if (const absl::Status status = TryFabric(*config); !status.ok()) return Fail(status);
+    if (const absl::Status status = TryFabric(*config); !status.ok()) return FailProgram(status);
     const absl::Status printed =
         PrintText(absl::StrCat(flags.config.empty() ? "flags" : flags.config, ": good\n"));
-    return printed.ok() ? 0 : Fail(printed);
+    return printed.ok() ? 0 : FailProgram(printed);
   }
   const sigset_t signals = BlockSignals();
-  const LogFormat format = StderrIsJournal() ? LogFormat::kJournal : LogFormat::kTime;
-  const absl::Status logs = SetUpLog(config->log_level, format);
-  if (!logs.ok()) return Fail(logs);
+  if (const absl::Status logs = SetUpLog(config->log_level); !logs.ok()) return FailProgram(logs);
   const absl::Status status = Serve(flags, *config, signals);
-  return status.ok() ? 0 : Fail(status);
+  return status.ok() ? 0 : FailProgram(status);
 }
 
 }  // namespace

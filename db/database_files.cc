@@ -13,7 +13,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/base/log.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {

@@ -6,10 +6,7 @@
 // A daemon that does not answer does not end the agent: it serves the node's processes, who are
 // told so, and goes on trying.
 #include <pthread.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
@@ -18,13 +15,13 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,9 +31,8 @@
 #include "agents/node/settings.h"
 #include "proto/message_log.h"
 #include "proto/text/command_line.h"
-#include "proto/text/environment.h"
 #include "proto/text/exit_status.h"
-#include "proto/text/shown_log.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {
@@ -86,28 +82,6 @@ absl::StatusOr<Settings> Configure(const Flags& flags) {
   return settings;
 }
 
-bool StderrIsJournal() {
-  const char* const stream = std::getenv("JOURNAL_STREAM");
-  struct stat info {};
-  return stream != nullptr && fstat(STDERR_FILENO, &info) == 0 &&
-         absl::StrCat(info.st_dev, ":", info.st_ino) == stream;
-}
-
-absl::Status SetUpLog(const std::string& name) {
-  const spdlog::level::level_enum level = spdlog::level::from_str(name);
-  if (level == spdlog::level::off && name != "off") {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "log level \"", name, "\": give trace, debug, info, warning, error, critical or off"));
-  }
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("coppice-agent"));
-  auto formatter = std::make_unique<spdlog::pattern_formatter>();
-  formatter->add_flag<ShownMessage>(ShownMessage::kFlag)
-      .set_pattern(StderrIsJournal() ? "%~" : "%Y-%m-%dT%H:%M:%S.%e %l %~");
-  spdlog::set_formatter(std::move(formatter));
-  spdlog::set_level(level);
-  return absl::OkStatus();
-}
-
 // SIGTERM and SIGINT, blocked in this thread and in all that it starts later.
 int BlockSignals() {
   sigset_t signals;
@@ -117,14 +91,6 @@ int BlockSignals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-// Each process of the node takes one, and a shell's soft limit is 1024.
-void RaiseDescriptorLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // Not its parents: whose they are, and who may come in, nobody has said.
@@ -168,11 +134,6 @@ absl::Status Serve(const Settings& settings, int signals) {
   return absl::OkStatus();
 }
 
-int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "%s\n", ErrorLine(status).c_str());
-  return ExitStatusOf(status) == kWrongUsage ? kWrongUsage : kFailed;
-}
-
 int Main(int argc, char** argv) {
   GuardStandardStreams();
   CLI::App app("Connects the processes of a node to coppiced.", "coppice-agent");
@@ -180,24 +141,19 @@ int Main(int argc, char** argv) {
   Flags flags;
   AddFlags(app, flags);
   SilenceMessageLog();
-  std::fputs(UnknownVariables(environ).c_str(), stderr);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return EndLine(app, error);
-  }
+  if (const std::optional<int> ended = ParseProgram(app, argc, argv)) return *ended;
   flags.has_measure_listen = app.count("--measure-listen") > 0;
   const absl::StatusOr<Settings> settings = Configure(flags);
-  if (!settings.ok()) return Fail(settings.status());
-  if (const absl::Status logs = SetUpLog(settings->log_level); !logs.ok()) return Fail(logs);
+  if (!settings.ok()) return FailProgram(settings.status());
+  if (const absl::Status logs = SetUpLog(settings->log_level); !logs.ok()) return FailProgram(logs);
   if (flags.check_config) {
     const absl::Status printed =
         PrintText(absl::StrCat(flags.config.empty() ? "flags" : flags.config, ": good\n"));
-    return printed.ok() ? 0 : Fail(printed);
+    return printed.ok() ? 0 : FailProgram(printed);
   }
-  RaiseDescriptorLimit();
+  RaiseDescriptorLimit();  // each process of the node takes one
   const absl::Status status = Serve(*settings, BlockSignals());
-  return status.ok() ? 0 : Fail(status);
+  return status.ok() ? 0 : FailProgram(status);
 }
 
 }  // namespace

@@ -4,19 +4,12 @@
 // wrong usage, also of a value.
 //
 // A daemon that does not answer does not end the switch: the entries that it holds go on working.
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <asio/io_context.hpp>
 #include <asio/signal_set.hpp>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,9 +22,8 @@
 #include "proto/message_log.h"
 #include "proto/text/byte_size.h"
 #include "proto/text/command_line.h"
-#include "proto/text/environment.h"
 #include "proto/text/exit_status.h"
-#include "proto/text/shown_log.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {
@@ -133,33 +125,6 @@ std::string AdvertisedBy(const SwitchFlags& flags, uint16_t port_number) {
   return absl::StrCat(name, ":", port_number);
 }
 
-absl::Status SetUpSwitchLog(const std::string& name) {
-  const spdlog::level::level_enum level = spdlog::level::from_str(name);
-  if (level == spdlog::level::off && name != "off") {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "log level \"", name, "\": give trace, debug, info, warning, error, critical or off"));
-  }
-  const char* const stream = std::getenv("JOURNAL_STREAM");
-  struct stat info {};
-  const bool is_journal = stream != nullptr && fstat(STDERR_FILENO, &info) == 0 &&
-                          absl::StrCat(info.st_dev, ":", info.st_ino) == stream;
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("coppice-switch"));
-  auto formatter = std::make_unique<spdlog::pattern_formatter>();
-  formatter->add_flag<ShownMessage>(ShownMessage::kFlag)
-      .set_pattern(is_journal ? "%~" : "%Y-%m-%dT%H:%M:%S.%e %l %~");
-  spdlog::set_formatter(std::move(formatter));
-  spdlog::set_level(level);
-  return absl::OkStatus();
-}
-
-// Each child takes one, and a shell's soft limit is 1024.
-void RaiseSwitchDescriptors() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 std::shared_ptr<grpc::Channel> DaemonChannel(
     const std::string& server, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
@@ -208,33 +173,22 @@ absl::Status ServeSwitch(const SwitchFlags& flags) {
   return absl::OkStatus();
 }
 
-int FailSwitch(const absl::Status& status) {
-  std::fprintf(stderr, "%s\n", ErrorLine(status).c_str());
-  return ExitStatusOf(status) == kWrongUsage ? kWrongUsage : kFailed;
-}
-
 int SwitchMain(int argc, char** argv) {
+  GuardStandardStreams();
   CLI::App app("Combines what the members of aggregation trees send, at one switch of the fabric.",
                "coppice-switch");
   FitHelp(app);
   SwitchFlags flags;
   AddSwitchFlags(app, flags);
-  app.failure_message(
-      [](const CLI::App*, const CLI::Error& error) { return UsageError(error.what()); });
   SilenceMessageLog();
-  std::fputs(UnknownVariables(environ).c_str(), stderr);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return EndLine(app, error);
-  }
+  if (const std::optional<int> ended = ParseProgram(app, argc, argv)) return *ended;
   absl::Status status = CheckFlags(flags);
-  if (status.ok()) status = SetUpSwitchLog(flags.log_level);
-  if (!status.ok()) return FailSwitch(status);
+  if (status.ok()) status = SetUpLog(flags.log_level);
+  if (!status.ok()) return FailProgram(status);
   std::signal(SIGPIPE, SIG_IGN);
-  RaiseSwitchDescriptors();
+  RaiseDescriptorLimit();  // each child takes one
   status = ServeSwitch(flags);
-  return status.ok() ? 0 : FailSwitch(status);
+  return status.ok() ? 0 : FailProgram(status);
 }
 
 }  // namespace

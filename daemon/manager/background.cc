@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/fair_level.h"
-#include "daemon/base/log.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "daemon/base/log.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {

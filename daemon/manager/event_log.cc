@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/event_kinds.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {

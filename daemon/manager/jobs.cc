@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/fingerprint.h"
-#include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {

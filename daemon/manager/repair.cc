@@ -8,10 +8,10 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "daemon/base/log.h"
 #include "daemon/manager/tree_draft.h"
 #include "daemon/tree/contended_metrics.h"
 #include "daemon/tree/tree_metrics.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "daemon/base/log.h"
+#include "proto/text/log.h"
 #include "proto/text/plain_text.h"
 
 namespace coppice {

@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/output.h"
 #include "client/cli/session.h"
-#include "daemon/base/log.h"
 #include "daemon/plan/offline_daemon.h"
 #include "daemon/tools/command.h"
 #include "daemon/tools/tree_inputs.h"
@@ -21,6 +20,7 @@
 #include "proto/text/command_line.h"
 #include "proto/text/environment.h"
 #include "proto/text/limits.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {
@@ -85,7 +85,7 @@ int Main(int argc, char** argv) {
   GuardStandardStreams();
   const ShownStream shown_output(std::cout), shown_errors(std::cerr);
   SilenceMessageLog();
-  SetUpLog("critical", LogFormat::kTime).IgnoreError();
+  SetUpLog("critical").IgnoreError();
   std::cerr << UnknownVariables(environ);
   CLI::App app(
       "Plans aggregation trees, orders of ranks and placements of jobs on a fabric from a file or "

@@ -17,11 +17,11 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/log.h"
 #include "daemon/rpc/listen/guarded_reads.h"
 #include "daemon/rpc/listen/listeners.h"
 #include "daemon/rpc/listen/tls_credentials.h"
 #include "daemon/rpc/service.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {

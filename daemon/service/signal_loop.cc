@@ -17,10 +17,10 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "coppice/v1/fabric.grpc.pb.h"
-#include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/calls/worker_pool.h"
 #include "proto/status_conversion.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {
@@ -198,13 +198,6 @@ void ServiceManager::KeepAlive() const { Send("WATCHDOG=1"); }
 // A service manager that does not listen is no reason not to serve.
 void ServiceManager::Send(const std::string& state) const {
   if (is_there_) (void)sd_notify(/*unset_environment=*/0, state.c_str());
-}
-
-bool StderrIsJournal() {
-  const char* stream = std::getenv("JOURNAL_STREAM");
-  struct stat info {};
-  return stream != nullptr && fstat(STDERR_FILENO, &info) == 0 &&
-         absl::StrCat(info.st_dev, ":", info.st_ino) == stream;
 }
 
 void Reloader::Attach(RpcServer* server) {

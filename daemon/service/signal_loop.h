@@ -49,9 +49,6 @@ class ServiceManager final {
   absl::Duration watchdog_ = absl::InfiniteDuration();
 };
 
-// Whether stderr is connected to the journal (systemd.exec(5), JOURNAL_STREAM).
-bool StderrIsJournal();
-
 // The configuration in force, and how a file that was edited takes its place while the daemon runs:
 // read and checked as a whole first, then every key that may change is put in force, all of them or
 // none. Keys that may not are named, each time until the daemon is started again.

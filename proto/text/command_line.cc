@@ -1,6 +1,7 @@
 #include "proto/text/command_line.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "proto/text/environment.h"
 #include "proto/text/exit_status.h"
 #include "proto/text/option_words.h"
 #include "proto/text/plain_text.h"
@@ -78,6 +80,13 @@ void GuardStandardStreams() {
   }
 }
 
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 void FitHelp(CLI::App& app) {
   app.formatter(std::make_shared<HelpFormatter>());
   app.failure_message([](const CLI::App* one, const CLI::Error& error) {
@@ -95,6 +104,16 @@ std::string FaultOf(const CLI::App& app, const CLI::Error& error) {
   const bool has_commands = !app.get_subcommands([](const CLI::App*) { return true; }).empty();
   return absl::StrCat("\"", unknown.front(), "\": no such ",
                       has_commands ? "command or option" : "option");
+}
+
+std::optional<int> ParseProgram(CLI::App& app, int argc, char** argv) {
+  std::cerr << UnknownVariables(environ);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return EndLine(app, error);
+  }
+  return std::nullopt;
 }
 
 int EndLine(const CLI::App& app, const CLI::ParseError& error) {

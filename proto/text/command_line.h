@@ -17,6 +17,9 @@ namespace coppice {
 // first files that are opened. What every program begins with.
 void GuardStandardStreams();
 
+// As many descriptors as the process may have; a shell's soft limit is 1024.
+void RaiseDescriptorLimit();
+
 // --help of `app`, and of the commands that are added later, stays within a terminal's width where
 // people look (text_table.h). Elsewhere it is CLI11's, of which manual pages are made. What is said
 // of a line that is wrong is UsageError's, of FaultOf.
@@ -24,6 +27,10 @@ void FitHelp(CLI::App& app);
 
 // What is wrong with a line that `app` could not read.
 std::string FaultOf(const CLI::App& app, const CLI::Error& error);
+
+// Reads the line of a program without commands, and tells variables that nothing reads. An exit
+// status if that was all.
+std::optional<int> ParseProgram(CLI::App& app, int argc, char** argv);
 
 // For a line that CLI11 ends: prints help or version, or says what is wrong; returns the exit
 // status (exit_status.h).

@@ -1,5 +1,7 @@
 #include "proto/text/exit_status.h"
 
+#include <cstdio>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -41,6 +43,11 @@ std::string ErrorLine(const absl::Status& status) {
   return ShownText(
       absl::StrCat("error: ", status.message(), " [", absl::StatusCodeToString(status.code()), "]"),
       TextLines::kMany);
+}
+
+int FailProgram(const absl::Status& status) {
+  std::fprintf(stderr, "%s\n", ErrorLine(status).c_str());
+  return ExitStatusOf(status) == kWrongUsage ? kWrongUsage : kFailed;
 }
 
 std::string UsageError(absl::string_view message) {

@@ -40,6 +40,8 @@ int ExitStatusOf(const absl::Status& status);
 
 // "error: MESSAGE [NOT_FOUND]", as it may be shown; on as many lines as the message has.
 std::string ErrorLine(const absl::Status& status);
+// Of a program that serves: tells it on stderr, and returns kWrongUsage or kFailed.
+int FailProgram(const absl::Status& status);
 // Of a command line that is wrong: an ErrorLine, and where to read more. Ends its last line.
 std::string UsageError(absl::string_view message);
 

@@ -5,10 +5,10 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/event_kinds.h"
 #include "daemon/manager/placement/placements.h"
+#include "proto/text/log.h"
 #include "proto/text/node_list.h"
 
 namespace coppice {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {

@@ -5,11 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "daemon/base/log.h"
 #include "daemon/manager/placement/placement_view.h"
 #include "daemon/manager/requests.h"
 #include "google/rpc/error_details.pb.h"
 #include "proto/status_conversion.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {

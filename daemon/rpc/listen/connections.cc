@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "daemon/base/log.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {

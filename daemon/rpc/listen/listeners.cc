@@ -18,9 +18,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
-#include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/rpc/listen/unix_users.h"
+#include "proto/text/log.h"
 
 namespace coppice {
 namespace {

@@ -11,8 +11,8 @@
 #include <tuple>
 #include <utility>
 
-#include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
+#include "proto/text/log.h"
 #include "proto/text/text_file.h"
 
 namespace coppice {

@@ -5,7 +5,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/cord.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/log.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/base/strong_id.h"
 
@@ -60,11 +59,6 @@ TEST(SystemClock, NeverStepsBack) {
   const absl::Duration before = SystemClock().Monotonic();
   EXPECT_LE(before, SystemClock().Monotonic());
   EXPECT_GT(SystemClock().Now(), absl::FromUnixSeconds(1'700'000'000));
-}
-
-TEST(SetUpLog, NamesAnUnknownLevel) {
-  EXPECT_EQ(SetUpLog("loud", LogFormat::kTime).message(),
-            "log level \"loud\": use trace, debug, info, warning, error, critical or off");
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ TABLE = {
         [SQLITE, MAD]),
     "daemon/service": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager", "daemon/config",
-         "daemon/rpc", "proto"],
+         "daemon/rpc", "proto", "proto/text"],
         [SQLITE, MAD]),
     "daemon/metrics": (
         ["daemon/base", "daemon/fabric", "daemon/manager", "daemon/rpc", "db"],
@@ -55,7 +55,7 @@ TABLE = {
         ["daemon/base", "daemon/fabric", "daemon/manager", "daemon/rpc", "daemon/tools", "db", "client",
          "client/library", "proto", "proto/text"],
         [SQLITE, MAD]),
-    "db": (["daemon/base", "daemon/placement", "daemon/tree"], [GRPC, MAD, PROTO]),
+    "db": (["daemon/base", "daemon/placement", "daemon/tree", "proto/text"], [GRPC, MAD, PROTO]),
     "client": (["client/library", "proto", "proto/text"], [SQLITE, MAD]),
     # Shares options, readers and reports with coppice-plan.
     "daemon/search": (["daemon/base", "daemon/fabric", "daemon/mapping", "daemon/tools", "client",
