@@ -78,6 +78,15 @@ absl::Status CheckTree(const TreeRecord& tree) {
   for (double time_us : {tree.aggregate_us, tree.distribute_us, tree.total_us}) {
     if (std::isnan(time_us)) return Malformed(name, "a predicted time is not a number");
   }
+  const CarriageRecord& carriage = tree.carriage;
+  if (!carriage.key.empty() && carriage.key.size() != CarriageRecord::kKeyBytes) {
+    return Malformed(name, absl::StrCat("its key has ", carriage.key.size(), " bytes, not ",
+                                        CarriageRecord::kKeyBytes));
+  }
+  if (!carriage.key.empty() &&
+      (tree.switches.empty() || carriage.segment_bytes == 0 || carriage.window == 0)) {
+    return Malformed(name, "it has a key, and no switches, segments or window to go with it");
+  }
   return CheckTreeLists(tree, name);
 }
 

@@ -48,6 +48,10 @@ class Statement {
   struct Blob {
     std::string_view bytes;
   };
+  // Bytes that are NULL if there are none.
+  struct OptionalBlob {
+    std::string_view bytes;
+  };
   // A text that is NULL if it is empty.
   struct Optional {
     std::string_view text;
@@ -149,6 +153,9 @@ class Statement {
   void BindOne(std::nullptr_t) { sqlite3_bind_null(Handle(), ++bound_); }
   void BindOne(std::string_view text);
   void BindOne(Blob blob);
+  void BindOne(OptionalBlob blob) {
+    blob.bytes.empty() ? BindOne(nullptr) : BindOne(Blob{blob.bytes});
+  }
   void BindOne(Optional text) { text.text.empty() ? BindOne(nullptr) : BindOne(text.text); }
 
   template <std::integral Field>

@@ -26,6 +26,12 @@ void ReadEntryUse(const Statement& row, EntryUse& use) {
            use.capability.degree_limit, use.entries_taken);
 }
 
+// Behind the columns that ReadTree reads as they come.
+constexpr int kKeyColumn = 23;
+
+// NULL if it has none.
+Statement::OptionalBlob KeyOf(const TreeRecord& tree) { return {tree.carriage.key}; }
+
 // The lists of a tree's row.
 struct TreeLists {
   explicit TreeLists(const TreeRecord& tree)
@@ -105,13 +111,15 @@ absl::Status Grant(SqliteConnection& db, const TreeRecord& tree) {
       INSERT OR FAIL INTO tree (
           id, job_id, request_id, request_fingerprint, fabric_version, revision, type, builder,
           width, height, radius, operation, sizes, aggregate_us, distribute_us, total_us, reason,
-          alternatives, created_ns, nodes, links, physical, demands)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql")
+          alternatives, created_ns, nodes, links, physical, demands, install_key, segment_bytes,
+          segment_window)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql")
           .Run(tree.id, tree.job, Statement::Optional{tree.request_id}, tree.request_fingerprint,
                tree.fabric_version, tree.revision, tree.type, tree.builder, tree.width, tree.height,
                tree.radius, lists.operation, lists.sizes, tree.aggregate_us, tree.distribute_us,
                tree.total_us, tree.reason, lists.alternatives, tree.created, lists.nodes,
-               lists.links, lists.physical, lists.spec);
+               lists.links, lists.physical, lists.spec, KeyOf(tree), tree.carriage.segment_bytes,
+               tree.carriage.window);
   if (!status.ok()) return ExplainTree(db, tree, std::move(status));
   return InsertSwitches(db, tree);
 }
@@ -151,12 +159,13 @@ absl::Status Revise(SqliteConnection& db, const TreeRecord& tree) {
       UPDATE OR FAIL tree SET fabric_version = ?, revision = ?, type = ?, builder = ?, width = ?,
           height = ?, radius = ?, operation = ?, sizes = ?, aggregate_us = ?, distribute_us = ?,
           total_us = ?, reason = ?, alternatives = ?, nodes = ?, links = ?, physical = ?,
-          demands = ?
+          demands = ?, install_key = ?, segment_bytes = ?, segment_window = ?
       WHERE id = ?)sql")
                       .Run(tree.fabric_version, tree.revision, tree.type, tree.builder, tree.width,
                            tree.height, tree.radius, lists.operation, lists.sizes,
                            tree.aggregate_us, tree.distribute_us, tree.total_us, tree.reason,
                            lists.alternatives, lists.nodes, lists.links, lists.physical, lists.spec,
+                           KeyOf(tree), tree.carriage.segment_bytes, tree.carriage.window,
                            tree.id));
   return InsertSwitches(db, tree);
 }
@@ -169,6 +178,9 @@ absl::Status ReadTree(SqliteConnection& db, const Statement& row, TreeRecord& tr
            tree.revision, tree.type, tree.builder, tree.width, tree.height, tree.radius, operation,
            sizes, tree.aggregate_us, tree.distribute_us, tree.total_us, tree.reason, alternatives,
            tree.created, nodes, links, physical, spec);
+  tree.carriage.key = std::string(row.Bytes(kKeyColumn));
+  tree.carriage.segment_bytes = static_cast<uint32_t>(row.Integer(kKeyColumn + 1));
+  tree.carriage.window = static_cast<uint32_t>(row.Integer(kKeyColumn + 2));
   ParseSpec(spec, tree);
   ASSIGN_OR_RETURN(
       tree.switches,
@@ -230,6 +242,7 @@ absl::Status Apply(SqliteConnection& db, const PutCapabilities& put) {
           entries_reserved = excluded.entries_reserved, degree_limit = excluded.degree_limit)sql")
             .Run(record.guid, record.entries_total, record.entries_reserved, record.degree_limit));
   }
+  if (put.others_stay) return absl::OkStatus();
   std::vector<Guid> unnamed;
   RETURN_IF_ERROR(db.Sql("SELECT guid FROM switch_capability").ForEach([&](const Statement& row) {
     if (!named.contains(row.GuidAt(0))) unnamed.push_back(row.GuidAt(0));
@@ -247,7 +260,8 @@ absl::Status LoadTrees(SqliteConnection& db, StoredState& state) {
   ASSIGN_OR_RETURN(state.trees, db.Sql(R"sql(
       SELECT id, job_id, request_id, request_fingerprint, fabric_version, revision, type, builder,
              width, height, radius, operation, sizes, aggregate_us, distribute_us, total_us, reason,
-             alternatives, created_ns, nodes, links, physical, demands
+             alternatives, created_ns, nodes, links, physical, demands, install_key, segment_bytes,
+             segment_window
       FROM tree ORDER BY id)sql")
                                     .List<TreeRecord>([&](const Statement& row, TreeRecord& tree) {
                                       return ReadTree(db, row, tree);

@@ -35,6 +35,16 @@ struct TreeSwitchRecord {
   friend bool operator==(const TreeSwitchRecord&, const TreeSwitchRecord&) = default;
 };
 
+// What the serving switches of a tree carry it with, where all of them speak (Switches.Connect).
+struct CarriageRecord {
+  static constexpr size_t kKeyBytes = 16;
+  // Random, of one revision, and secret: who shows it is a member or a switch of the tree. Empty:
+  // no switch carries the tree.
+  std::string key;
+  uint32_t segment_bytes = 0, window = 0;  // the longest segment; segments in flight
+  friend bool operator==(const CarriageRecord&, const CarriageRecord&) = default;
+};
+
 struct TreeRecord {
   TreeId id;
   JobId job;
@@ -59,10 +69,11 @@ struct TreeRecord {
   std::string reason;  // in words
   std::vector<Alternative> alternatives;
   absl::Time created;
+  CarriageRecord carriage;
   friend bool operator==(const TreeRecord&, const TreeRecord&) = default;
 };
 
-// Aggregation capability of one switch, as the configuration's rules give it.
+// Aggregation capability of one switch, as the configuration's rules or the switch itself give it.
 struct CapabilityRecord {
   Guid guid;
   uint32_t entries_total = 0;     // 0: cannot aggregate
@@ -119,6 +130,7 @@ struct ChangeTrees {
 // its record as long as trees use it: the first PutCapabilities that finds none drops it.
 struct PutCapabilities {
   std::vector<CapabilityRecord> capabilities;
+  bool others_stay = false;  // only those that are named change
 };
 
 // The cost profile that a calibration put in force, as text for the daemon; empty: none, the

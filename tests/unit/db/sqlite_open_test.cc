@@ -504,6 +504,38 @@ TEST_F(SqliteOpenTest, TheTenthSchemaKnewNoHolders) {
   EXPECT_EQ((*store)->Events({})->at(0).actor, "");
 }
 
+TEST_F(SqliteOpenTest, TreesOfTheThirteenthSchemaAreCarriedByNobody) {
+  {
+    auto connection = SqliteConnection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                                             absl::ZeroDuration());
+    ASSERT_TRUE(connection.ok());
+    ASSERT_TRUE(Migrate(**connection, Migrations().first(13)).ok());
+    ASSERT_EQ(
+        (*connection)
+            ->Execute("INSERT INTO switch_capability VALUES (5, 1, 0, 4);"
+                      "INSERT INTO job (id, request_fingerprint, name, owner, lease_ns, state,"
+                      "  created_ns) VALUES (1, 0, '', '', 1, 'active', 0);"
+                      "INSERT INTO tree VALUES (9, 1, 'r', 7, 3, 1, 2, 'minimum-cost', 2, 1, 2,"
+                      "  'bcast', '[]', 1.0, 1.0, 2.0, '', '[]', 4,"
+                      "  '[[0,1,1,1],[-1,-1,0,0]]', '[]', '[]', '');"
+                      "INSERT INTO tree_switch VALUES (9, 1, 5, 1)"),
+        absl::OkStatus());
+  }
+  auto store = SqliteStore::Open(path_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const StoredState state = *(*store)->Load();
+  ASSERT_EQ(state.trees.size(), 1u);
+  EXPECT_EQ(state.trees[0].carriage, CarriageRecord());
+  auto next = std::make_shared<TreeRecord>(state.trees[0]);
+  next->revision = 2;
+  next->carriage = {std::string(16, 'k'), 1024, 4};
+  ASSERT_APPLIED((*store)->Apply(ChangeTrees{{}, {next}, {}}));
+  EXPECT_TRUE((*store)->Load()->trees[0] == *next);
+  // Whoever writes it, a key has 16 bytes.
+  EXPECT_THAT(RawDatabase(path_).Run("UPDATE tree SET install_key = x'00'"),
+              HasSubstr("constraint failed"));
+}
+
 TEST_F(SqliteOpenTest, FailingMigrationChangesNothing) {
   Fill();
   std::vector<const char*> broken(Migrations().begin(), Migrations().end());

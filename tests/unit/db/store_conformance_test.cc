@@ -205,6 +205,58 @@ TEST_F(StoreConformanceTest, CapabilitiesNeverLoseWhatIsGranted) {
   EXPECT_THAT(*store.Entries(), testing::ElementsAre(EntryUse{Capability(0, 3, 1), 1}));
 }
 
+TEST_F(StoreConformanceTest, OneSwitchMayChangeWhatItCanAlone) {
+  Store& store = *store_;
+  ASSERT_APPLIED(store.Apply(Capabilities(3, 4)));
+  ASSERT_APPLIED(store.Apply(PutJob{Job(1)}));
+  ASSERT_APPLIED(store.Apply(GrantTree{Tree(1, 1, {1})}));
+  ASSERT_APPLIED(store.Apply(GrantTree{Tree(2, 1, {1})}));
+  PutCapabilities put{{Capability(1, 1), Capability(7, 9)}};
+  put.others_stay = true;
+  ASSERT_APPLIED(store.Apply(put));
+  EXPECT_THAT(*store.Entries(),
+              testing::ElementsAre(EntryUse{Capability(0, 4), 0}, EntryUse{Capability(1, 2), 2},
+                                   EntryUse{Capability(2, 4), 0}, EntryUse{Capability(7, 9), 0}));
+}
+
+TEST_F(StoreConformanceTest, WhatATreeIsCarriedWithIsKept) {
+  Store& store = *store_;
+  ASSERT_APPLIED(store.Apply(Capabilities(3, 4)));
+  ASSERT_APPLIED(store.Apply(PutJob{Job(1)}));
+  TreeRecord tree = Tree(1, 1, {0, 1});
+  tree.carriage = {std::string("\0\xff\x80 0123456789a\n", 16), 4096, 8};
+  ASSERT_APPLIED(store.Apply(GrantTree{tree}));
+  ASSERT_APPLIED(store.Apply(GrantTree{Tree(2, 1, {0})}));
+  StoredState state = Load();
+  ASSERT_EQ(state.trees.size(), 2u);
+  EXPECT_EQ(state.trees[0].carriage, tree.carriage);
+  EXPECT_EQ(state.trees[1].carriage, CarriageRecord());
+  // Each revision has its own, or none.
+  for (const CarriageRecord& next : {CarriageRecord{std::string(16, 'k'), 64, 1}, {}}) {
+    ++tree.revision;
+    tree.carriage = next;
+    ASSERT_APPLIED(store_->Apply(ChangeTrees{{}, {std::make_shared<const TreeRecord>(tree)}, {}}));
+    state = Load();
+    EXPECT_EQ(state.trees[0].carriage, next);
+  }
+}
+
+TEST_F(StoreConformanceTest, RefusesCarriageThatCannotBe) {
+  Store& store = *store_;
+  ASSERT_APPLIED(store.Apply(Capabilities(3, 4)));
+  ASSERT_APPLIED(store.Apply(PutJob{Job(1)}));
+  const auto refused = [&](TreeRecord tree, CarriageRecord carriage, const char* words) {
+    tree.carriage = std::move(carriage);
+    EXPECT_STATUS(store.Apply(GrantTree{std::move(tree)}), StatusCode::kInvalidArgument, words);
+  };
+  const std::string key(16, 'k');
+  refused(Tree(1, 1, {0}), {key.substr(1), 64, 1}, "15 bytes");
+  refused(Tree(1, 1, {0}), {key + "k", 64, 1}, "17 bytes");
+  refused(Tree(1, 1, {0}), {key, 0, 1}, "no switches, segments or window");
+  refused(Tree(1, 1, {0}), {key, 64, 0}, "no switches, segments or window");
+  refused(Tree(1, 1), {key, 64, 1}, "no switches, segments or window");
+}
+
 TEST_F(StoreConformanceTest, EntriesAreInOrderOfUnsignedGuids) {
   PutCapabilities put;
   for (uint64_t guid : {0xf000000000000000ull, 1ull, 0x7fffffffffffffffull}) {

@@ -153,7 +153,8 @@ struct Model {
     return StatusCode::kNotFound;
   }
   StatusCode Do(const PutCapabilities& put) {
-    std::erase_if(capabilities, [&](const auto& item) { return Taken(item.first) == 0; });
+    std::erase_if(capabilities,
+                  [&](const auto& item) { return !put.others_stay && Taken(item.first) == 0; });
     for (CapabilityRecord record : put.capabilities) {
       if (const uint32_t taken = Taken(record.guid); taken > 0) {
         record.entries_total = std::max(record.entries_total, taken + record.entries_reserved);
@@ -259,6 +260,7 @@ class RandomMutations {
   }
   PutCapabilities SomeCapabilities() {
     PutCapabilities put;
+    put.others_stay = Below(2) == 0;
     for (uint64_t n = 0; n < kSwitches; ++n) {
       if (Below(8) == 0) continue;
       put.capabilities.push_back(
