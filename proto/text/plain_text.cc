@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -60,6 +61,13 @@ bool IsPlain(char32_t code) {
 bool IsWord(absl::string_view text) {
   return !text.empty() && text.size() <= kMaxWordBytes &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+}
+
+bool IsHostAndPort(absl::string_view text) {
+  const size_t colon = text.rfind(':');
+  uint32_t port = 0;
+  return IsWord(text) && colon != absl::string_view::npos && colon > 0 &&
+         absl::SimpleAtoi(text.substr(colon + 1), &port) && port >= 1 && port <= 0xffff;
 }
 
 std::string TextFault(absl::string_view text, TextLines lines) {

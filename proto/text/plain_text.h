@@ -36,6 +36,10 @@ bool IsPlain(char32_t code);
 inline constexpr size_t kMaxWordBytes = 255;
 bool IsWord(absl::string_view text);
 
+// Whether it is HOST:PORT: a word, a colon, and a port of 1 to 65535. Not whether there is such a
+// host.
+bool IsHostAndPort(absl::string_view text);
+
 // How many bytes at the beginning of `text` are printable ASCII, which most texts are throughout.
 inline size_t PrintableBytes(absl::string_view text) {
   size_t at = 0;

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/distances/measurement.h"
@@ -94,13 +93,6 @@ std::string Quoted(absl::string_view text) {
   return absl::StrCat("\"", absl::CHexEscape(text.substr(0, kMaxShown)), "\"");
 }
 
-bool IsAddress(absl::string_view text) {
-  const size_t colon = text.rfind(':');
-  uint32_t port = 0;
-  return IsWord(text) && colon != absl::string_view::npos && colon > 0 &&
-         absl::SimpleAtoi(text.substr(colon + 1), &port) && port >= 1 && port <= 0xffff;
-}
-
 absl::string_view ShortHost(absl::string_view host) { return host.substr(0, host.find('.')); }
 
 uint32_t HostsCalled(const Fabric& fabric, absl::string_view name) {
@@ -136,7 +128,7 @@ absl::Status CheckAgentInfo(const AgentInfo& info) {
     return absl::InvalidArgumentError(absl::StrCat("hello.port_guids: ", info.ports.size(),
                                                    " ports; a node has at most ", kMaxPorts));
   }
-  if (!info.measure_address.empty() && !IsAddress(info.measure_address)) {
+  if (!info.measure_address.empty() && !IsHostAndPort(info.measure_address)) {
     return absl::InvalidArgumentError(
         absl::StrCat("hello.measure_address: ", Quoted(info.measure_address),
                      "; give HOST:PORT where other agents reach this one, or nothing"));

@@ -61,6 +61,15 @@ TEST(PlainText, AWordIsShortAndHasNoSpaces) {
   }
 }
 
+TEST(PlainText, AnAddressIsAHostAndAPort) {
+  for (const char* text : {"10.0.0.7:1", "n1.site.org:65535", "[fe80::1]:18516"}) {
+    EXPECT_TRUE(IsHostAndPort(text)) << text;
+  }
+  for (const char* text : {"", ":1", "n1", "n1:", "n1:0", "n1:65536", "n 1:5", "n1:5x", "n1:-1"}) {
+    EXPECT_FALSE(IsHostAndPort(text)) << text;
+  }
+}
+
 TEST(PlainText, ShowsAsJsonWrites) {
   EXPECT_EQ(ShownText("a\x1b[2J\n\r\t\x7f"), "a\\u001b[2J\\n\\r\\t\\u007f");
   EXPECT_EQ(ShownText("\xC2\x9B|\xE2\x80\xAE|\xff"), "\\u009b|\\u202e|\\xff");
