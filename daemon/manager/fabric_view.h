@@ -125,6 +125,12 @@ struct DownLink {
   absl::Time since;
 };
 
+// How switches that aggregate fare, since the daemon started.
+struct SwitchNumbers {
+  uint64_t connected = 0;               // now
+  uint64_t installs = 0, refusals = 0;  // of entries, by answers of switches
+};
+
 struct DaemonCounts {
   uint32_t active_jobs = 0, granted_trees = 0;
   uint32_t held_placements = 0;
@@ -135,6 +141,7 @@ struct DaemonCounts {
   // Signs that another daemon grants trees here, in words.
   std::vector<std::string> other_daemons = {};
   std::vector<DownLink> down_links = {};
+  SwitchNumbers switches = {};
 };
 
 }  // namespace coppice

@@ -261,6 +261,10 @@ EntryLedger::Slot& EntryLedger::SlotOf(Guid guid) {
 void EntryLedger::Publish(const Slot& slot) {
   if (slot.index == kNoSwitch) return;
   const CapabilityRecord& capability = slot.capability;
+  if (slot.is_away) {
+    capacity_[slot.index] = {0, 0, capability.degree_limit};
+    return;
+  }
   capacity_[slot.index] = {capability.entries_total, FreeEntries(capability, slot.taken()),
                            capability.degree_limit};
 }
@@ -268,6 +272,18 @@ void EntryLedger::Publish(const Slot& slot) {
 void EntryLedger::SetCapabilities(absl::Span<const EntryUse> uses) {
   for (Slot& slot : slots_) slot.capability = {slot.capability.guid, 0, 0, 0};
   for (const EntryUse& use : uses) SlotOf(use.capability.guid).capability = use.capability;
+}
+
+void EntryLedger::SetCapability(const CapabilityRecord& capability) {
+  Slot& slot = SlotOf(capability.guid);
+  slot.capability = capability;
+  Publish(slot);
+}
+
+void EntryLedger::SetAway(Guid guid, bool is_away) {
+  Slot& slot = SlotOf(guid);
+  slot.is_away = is_away;
+  Publish(slot);
 }
 
 void EntryLedger::Rebase(const Fabric& fabric, absl::Span<const EntryUse> uses) {
@@ -323,7 +339,8 @@ void EntryLedger::Cancel(absl::Span<const TreeSwitchRecord> switches) {
 bool EntryLedger::ClaimMore(absl::Span<const Claim> claims) {
   for (const Claim& claim : claims) {
     const Slot& slot = SlotOf(claim.guid);
-    if (FreeEntries(slot.capability, slot.taken()) < claim.more) return false;
+    const uint32_t free = slot.is_away ? 0 : FreeEntries(slot.capability, slot.taken());
+    if (free < claim.more) return false;
   }
   for (const Claim& claim : claims) AddReserved(SlotOf(claim.guid), claim.more);
   return true;
@@ -371,7 +388,9 @@ uint64_t EntryLedger::entries_total() const {
 
 uint64_t EntryLedger::entries_reserved() const {
   uint64_t total = 0;
-  for (const uint32_t slot : slot_of_switch_) total += slots_[slot].capability.entries_reserved;
+  for (const uint32_t slot : slot_of_switch_) {
+    if (!slots_[slot].is_away) total += slots_[slot].capability.entries_reserved;
+  }
   return total;
 }
 

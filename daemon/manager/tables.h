@@ -207,6 +207,7 @@ inline QuotaAmounts AmountsOf(const JobRecord& job) {
 }
 
 struct Tables;
+class SwitchInstaller;
 
 // What every use case of the manager works with; all of it outlives them.
 struct UseCase {
@@ -215,6 +216,7 @@ struct UseCase {
   const Clock* const clock_;
   Tables* const tables_;
   const LiveOptions options_;
+  SwitchInstaller* const installer_ = nullptr;  // null: no switch will speak
 };
 
 struct Tables {
@@ -299,9 +301,21 @@ struct Tables {
   // The fabric whose switches and hosts there are to share out.
   void RebaseEntries(const Fabric& fabric, absl::Span<const EntryUse> uses) {
     entries.Rebase(fabric, uses);
+    SetWholeOfEntries();
+    quotas.SetWhole(Quota::kNodes, fabric.host_count());
+  }
+  // Of one switch, by its own word.
+  void SetCapability(const CapabilityRecord& capability) {
+    entries.SetCapability(capability);
+    SetWholeOfEntries();
+  }
+  void SetAway(Guid guid, bool is_away) {
+    entries.SetAway(guid, is_away);
+    SetWholeOfEntries();
+  }
+  void SetWholeOfEntries() {
     quotas.SetWhole(Quota::kEntries,
                     static_cast<int64_t>(entries.entries_total() - entries.entries_reserved()));
-    quotas.SetWhole(Quota::kNodes, fabric.host_count());
   }
   // A grant that was on its way while a sweep published another fabric.
   void NoteIfStale(const TreeRecord& record) {

@@ -119,12 +119,41 @@ absl::Status Topology::SetRules(std::vector<CapabilityRule> rules) {
   if (rules == rules_) return absl::OkStatus();
   if (const View view = tables_->Published(); view != nullptr) {
     const Fabric& fabric = *view->snapshot->fabric;
-    RETURN_IF_ERROR(calls_->store().Apply(PutCapabilities{ApplyRules(fabric, rules)}));
+    RETURN_IF_ERROR(calls_->store().Apply(PutCapabilities{CapabilitiesOf(fabric, rules)}));
     ASSIGN_OR_RETURN(const std::vector<EntryUse> uses, calls_->store().Entries());
     std::lock_guard lock(tables_->mu);
     tables_->RebaseEntries(fabric, uses);
   }
   rules_ = std::move(rules);
+  return absl::OkStatus();
+}
+
+std::vector<CapabilityRecord> Topology::CapabilitiesOf(
+    const Fabric& fabric, const std::vector<CapabilityRule>& rules) const {
+  std::vector<CapabilityRecord> capabilities = ApplyRules(fabric, rules);
+  if (spoken_.empty()) return capabilities;
+  for (CapabilityRecord& record : capabilities) {
+    const auto spoken = spoken_.find(record.guid);
+    if (spoken != spoken_.end()) record = spoken->second;
+  }
+  return capabilities;
+}
+
+absl::Status Topology::SetSpoken(const CapabilityRecord& capability) {
+  std::lock_guard applying(rules_mu_);
+  const auto known = spoken_.find(capability.guid);
+  if (known != spoken_.end() && known->second == capability) return absl::OkStatus();
+  PutCapabilities put{{capability}};
+  put.others_stay = true;
+  RETURN_IF_ERROR(calls_->store().Apply(std::move(put)));
+  // Read back, as after a sweep.
+  ASSIGN_OR_RETURN(const std::vector<EntryUse> uses, calls_->store().Entries());
+  spoken_[capability.guid] = capability;
+  const auto use = std::find_if(uses.begin(), uses.end(), [&](const EntryUse& one) {
+    return one.capability.guid == capability.guid;
+  });
+  std::lock_guard lock(tables_->mu);
+  tables_->SetCapability(use == uses.end() ? capability : use->capability);
   return absl::OkStatus();
 }
 
@@ -160,7 +189,7 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
   Promises promises = FindPromises(*view);
   std::lock_guard applying(rules_mu_);
   // From here on the store judges by the new capabilities and the tables by the old: not for long.
-  RETURN_IF_ERROR(calls_->store().Apply(PutCapabilities{ApplyRules(*fabric, rules_)}));
+  RETURN_IF_ERROR(calls_->store().Apply(PutCapabilities{CapabilitiesOf(*fabric, rules_)}));
   // Read back: the store raises a switch's total to what is taken, and it is the store that judges.
   ASSIGN_OR_RETURN(const std::vector<EntryUse> uses, calls_->store().Entries());
   Publish(view, &uses, promises);

@@ -66,12 +66,18 @@ class Topology : private UseCase {
   // Puts other rules in force, on the published fabric at once. On an error, the store's, the old
   // ones stay. Any thread, also while Sweep runs.
   absl::Status SetRules(std::vector<CapabilityRule> rules);
+  // A switch says what it can: that holds over the rules, at once and from sweep to sweep, as long
+  // as the daemon runs. Errors: the store's, and nothing has changed. Any thread.
+  absl::Status SetSpoken(const CapabilityRecord& capability);
   // Tells of what flapped and is steady again.
   void EndFlapping();
 
  private:
   using Promises = absl::flat_hash_map<std::shared_ptr<const TreeRecord>, TreePromise>;
 
+  // With rules_mu_ held: one record per switch, in index order.
+  std::vector<CapabilityRecord> CapabilitiesOf(const Fabric& fabric,
+                                               const std::vector<CapabilityRule>& rules) const;
   View PublishRefreshed(const View& old, SweepResult result);
   absl::StatusOr<View> PublishChanged(const View& old, SweepResult result);
   void FillMetadata(FabricView& view, const FabricView* old, const Fabric& fabric,
@@ -86,7 +92,9 @@ class Topology : private UseCase {
   LoadKeeper* const load_;
   // Held while capabilities go to the store and into the tables; taken before the tables' lock.
   std::mutex rules_mu_;
-  std::vector<CapabilityRule> rules_;  // guarded by rules_mu_
+  // Guarded by rules_mu_.
+  std::vector<CapabilityRule> rules_;
+  absl::flat_hash_map<Guid, CapabilityRecord> spoken_;  // of switches that speak
 
   uint64_t last_version_;
   absl::Time inventory_time_ = absl::InfinitePast();  // last_seen of what the store holds

@@ -66,6 +66,30 @@ TEST(EntryLedgerTest, ReservesManyTreesOrNone) {
   EXPECT_EQ(0u, ledger.entries_taken());
 }
 
+TEST(EntryLedgerTest, ASwitchesOwnWordCountsAndWhoIsAwayGivesNothing) {
+  const auto fabric = SmallFabric();
+  EntryLedger ledger;
+  ledger.Rebase(*fabric, UsesOf(*fabric, 3, 1));
+  const std::vector<SwitchIndex> one = {SwitchIndex(0)};
+  ASSERT_TRUE(ledger.Reserve(one));
+  ledger.Settle(TreeId(9), RecordsOf(*fabric, one));
+  ledger.SetCapability({LeafGuid(0), 5, 0, 7});
+  EXPECT_EQ(4u, ledger.capacity()[0].entries_free);
+  EXPECT_EQ(7u, ledger.capacity()[0].degree_limit);
+  EXPECT_EQ(5u + 3u * (fabric->switch_count() - 1), ledger.entries_total());
+  ledger.SetAway(LeafGuid(0), true);
+  EXPECT_FALSE(ledger.Reserve(one));
+  EXPECT_FALSE(ledger.ClaimMore(std::vector<EntryLedger::Claim>{{LeafGuid(0), 1}}));
+  EXPECT_EQ(0u, ledger.capacity()[0].entries_total);
+  EXPECT_EQ(3u * (fabric->switch_count() - 1), ledger.entries_total());
+  EXPECT_EQ(fabric->switch_count() - 1, ledger.entries_reserved());
+  EXPECT_EQ(1u, ledger.Use(LeafGuid(0)).entries_taken);  // what it gave stays given
+  ledger.Rebase(*fabric, UsesOf(*fabric, 3, 1));         // a sweep brings nobody back
+  EXPECT_FALSE(ledger.Reserve(one));
+  ledger.SetAway(LeafGuid(0), false);
+  EXPECT_TRUE(ledger.Reserve(one));
+}
+
 TEST(EntryLedgerTest, ASwitchThatCannotAggregateGivesNothing) {
   const auto fabric = SmallFabric();
   EntryLedger ledger;
