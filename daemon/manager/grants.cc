@@ -113,6 +113,9 @@ absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
     } else {
       tree->job->tree_requests.Restore(record.request_id, record.request_fingerprint, record.id);
     }
+    if (auto carried = record.carriage.key.empty() ? std::nullopt : CarriedTreeOf(record)) {
+      installer_->Restore(*std::move(carried));
+    }
     tables_->entries.Restore(record.id, record.switches);
     tables_->quotas.Count(AccountOf(*tree->job->record), AmountsOf(record));
     tree->record = std::make_shared<const TreeRecord>(std::move(record));
@@ -174,7 +177,27 @@ void Grants::Finish(Requests& requests, const Begun& begun, const Reserved& tree
     waiters = status.ok() && !trees.empty() ? requests.Succeed(begun.request_id, id)
                                             : requests.Fail(begun.request_id);
   }
+  if (!status.ok()) {
+    for (const CarriedTree& carried : CarriedOf(trees)) installer_->Remove(carried.group);
+  }
   Requests::Tell(std::move(waiters), std::move(outcome), std::move(done));
+}
+
+std::vector<CarriedTree> Grants::CarriedOf(const Reserved& trees) {
+  std::vector<CarriedTree> carried;
+  for (const std::shared_ptr<GrantedTree>& tree : trees) {
+    if (tree->record->carriage.key.empty()) continue;
+    if (auto one = CarriedTreeOf(*tree->record)) carried.push_back(*std::move(one));
+  }
+  return carried;
+}
+
+void Grants::GiveBack(const Reserved& trees) {
+  std::lock_guard lock(tables_->mu);
+  for (const std::shared_ptr<GrantedTree>& tree : trees) {
+    tables_->entries.Cancel(tree->record->switches);
+    tables_->quotas.Give(AccountOf(*tree->job->record), AmountsOf(*tree->record));
+  }
 }
 
 absl::StatusOr<std::optional<Grants::Reserved>> Grants::TryReserve(const std::shared_ptr<Job>& job,
@@ -220,27 +243,51 @@ void Grants::CreateTree(CreateTreeArgs args, Callback<TreeView> done) {
     return tables_->ViewOf(*tables_->trees.Find(ids.front()));
   };
   if (!Begin((*job)->tree_requests, begun, fingerprint, made, done)) return;
-  absl::StatusOr<Reserved> reserved = PlanAndReserve(*job, args, fingerprint);
-  const auto finish = [this, begun](const Reserved& trees, const absl::Status& status,
-                                    Callback<TreeView> callback) {
-    Finish(
-        begun.job->tree_requests, begun, trees, trees.empty() ? TreeId() : trees[0]->record->id,
-        status, [&]() -> absl::StatusOr<TreeView> { return tables_->ViewOf(*trees[0]); },
-        std::move(callback));
-  };
-  if (!reserved.ok()) return finish({}, reserved.status(), std::move(done));
-  const std::shared_ptr<const TreeRecord>& record = reserved->front()->record;
-  GrantTree mutation(
-      record, DeedOf(args.actor, absl::StrCat("tree:", record->id.value()), record->created));
-  calls_->Submit(
-      std::move(mutation),
-      [finish, trees = *std::move(reserved), callback = std::move(done)](
-          const absl::Status& status) mutable { finish(trees, status, std::move(callback)); });
+  auto creation = std::make_shared<Creation>();
+  creation->begun = begun;
+  creation->args = std::move(args);
+  creation->fingerprint = fingerprint;
+  creation->done = std::move(done);
+  Proceed(creation);
 }
 
-absl::StatusOr<TreeDraft> Grants::Plan(PlanBasis& basis, const Job& job,
-                                       const CreateTreeArgs& args) {
+void Grants::Proceed(const std::shared_ptr<Creation>& creation) {
+  absl::StatusOr<Reserved> reserved = PlanAndReserve(*creation);
+  if (!reserved.ok()) return FinishCreation(*creation, {}, reserved.status());
+  std::vector<CarriedTree> carried = CarriedOf(*reserved);
+  if (carried.empty()) return SubmitGrant(creation, *std::move(reserved));
+  installer_->Install(std::move(carried), [this, creation, trees = *std::move(reserved)](
+                                              const InstallOutcome& outcome) mutable {
+    if (outcome.status.ok()) return SubmitGrant(creation, std::move(trees));
+    GiveBack(trees);
+    if (outcome.refusing.empty()) return FinishCreation(*creation, {}, outcome.status);
+    Add(outcome.refusing, creation->avoided);
+    Proceed(creation);
+  });
+}
+
+void Grants::SubmitGrant(const std::shared_ptr<Creation>& creation, Reserved trees) {
+  const std::shared_ptr<const TreeRecord>& record = trees.front()->record;
+  GrantTree mutation(record, DeedOf(creation->args.actor, absl::StrCat("tree:", record->id.value()),
+                                    record->created));
+  calls_->Submit(std::move(mutation),
+                 [this, creation, trees = std::move(trees)](const absl::Status& status) {
+                   FinishCreation(*creation, trees, status);
+                 });
+}
+
+void Grants::FinishCreation(Creation& creation, const Reserved& trees, const absl::Status& status) {
+  const Begun& begun = creation.begun;
+  Finish(
+      begun.job->tree_requests, begun, trees, trees.empty() ? TreeId() : trees[0]->record->id,
+      status, [&]() -> absl::StatusOr<TreeView> { return tables_->ViewOf(*trees[0]); },
+      std::move(creation.done));
+}
+
+absl::StatusOr<TreeDraft> Grants::Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args,
+                                       const AvoidedSwitches& avoided) {
   DraftScratch& scratch = ScratchOfThread();
+  Avoid(*basis.snapshot.fabric, avoided, scratch.capacity);
   std::vector<RefusedSwitch> full;
   absl::StatusOr<TreeDraft> draft = DraftTree(basis, *job.record, args, scratch, full);
   if (MayLackRoutes(draft.status()) && AreTablesBehind(basis)) {
@@ -252,31 +299,36 @@ absl::StatusOr<TreeDraft> Grants::Plan(PlanBasis& basis, const Job& job,
     std::lock_guard lock(tables_->mu);
     tables_->activity.Refused(full);
   }
-  if (draft.ok()) draft->record.created = clock_->Now();
+  if (!draft.ok()) return GoneRound(draft.status(), avoided);
+  absl::StrAppend(&draft->record.reason, WordsOf(avoided));
+  draft->record.created = clock_->Now();
   return draft;
 }
 
-absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(const std::shared_ptr<Job>& job,
-                                                        const CreateTreeArgs& args,
-                                                        uint64_t fingerprint) {
-  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(Creation& creation) {
+  const std::shared_ptr<Job>& job = creation.begun.job;
+  const CreateTreeArgs& args = creation.args;
+  for (; creation.attempts < kMaxAttempts; ++creation.attempts) {
     ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, ScratchOfThread().capacity));
-    ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args));
-    const auto reserve = [&] {
+    ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, creation.avoided));
+    const auto reserve = [&]() -> absl::StatusOr<std::optional<Reserved>> {
       draft.record.request_id = args.request_id;
-      draft.record.request_fingerprint = fingerprint;
+      draft.record.request_fingerprint = creation.fingerprint;
+      RETURN_IF_ERROR(GiveCarriage(*installer_, draft.record));
       return TryReserve(job, basis, args.actor, absl::MakeSpan(&draft, 1), nullptr);
     };
     absl::StatusOr<std::optional<Reserved>> reserved = reserve();
     if (IsQuotaRefusal(reserved.status()) && MayDoWithoutEntries(args, draft)) {
       CreateTreeArgs without = args;
       without.type = TreeType::kTypeI;
-      ASSIGN_OR_RETURN(draft, Plan(basis, *job, without));
+      ASSIGN_OR_RETURN(draft, Plan(basis, *job, without, creation.avoided));
       absl::StrAppend(&draft.record.reason, "; not of type II: ", reserved.status().message());
       reserved = reserve();
     }
     RETURN_IF_ERROR(reserved.status());
-    if (reserved->has_value()) return **std::move(reserved);
+    if (!reserved->has_value()) continue;
+    ++creation.attempts;  // whoever refuses it ends this one
+    return **std::move(reserved);
   }
   return Overtaken("tree", args.job);
 }
@@ -285,7 +337,7 @@ absl::StatusOr<TreeView> Grants::AdviseTree(const CreateTreeArgs& args) {
   RETURN_IF_ERROR(CheckTreeRequest(args));
   ASSIGN_OR_RETURN(const std::shared_ptr<Job> job, jobs_->FindActive(args.job));
   ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, ScratchOfThread().capacity));
-  ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args));
+  ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, {}));
   return TreeView{std::make_shared<const TreeRecord>(std::move(draft.record)), job->record,
                   basis.snapshot.routes->kind(), draft.promise.busiest, std::move(draft.tradeoffs)};
 }
@@ -373,7 +425,7 @@ absl::StatusOr<Grants::Batch> Grants::AdviseBatch(const std::shared_ptr<Job>& jo
                                                   const BatchWatch& watch) {
   std::vector<SwitchCapacity> capacity;
   ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, capacity));
-  ASSIGN_OR_RETURN(BatchDraft draft, Plan(basis, *job, args, watch, capacity));
+  ASSIGN_OR_RETURN(BatchDraft draft, Plan(basis, *job, args, {}, watch, capacity));
   const Reserved trees = TreesOf(basis, job, absl::MakeSpan(draft.trees));
   std::lock_guard lock(tables_->mu);
   for (size_t i = 0; i < trees.size(); ++i) draft.view.trees[i].view = tables_->ViewOf(*trees[i]);
@@ -381,8 +433,10 @@ absl::StatusOr<Grants::Batch> Grants::AdviseBatch(const std::shared_ptr<Job>& jo
 }
 
 absl::StatusOr<BatchDraft> Grants::Plan(PlanBasis& basis, const Job& job,
-                                        const CreateBatchArgs& args, const BatchWatch& watch,
+                                        const CreateBatchArgs& args, const AvoidedSwitches& avoided,
+                                        const BatchWatch& watch,
                                         std::vector<SwitchCapacity>& capacity) {
+  Avoid(*basis.snapshot.fabric, avoided, capacity);
   if (watch.IsCancelled()) return BatchIsCancelled();  // a plan may take seconds
   std::vector<RefusedSwitch> full;
   const BatchRoom room = RoomOf(tables_->quotas, *job.record, args.actor);
@@ -407,10 +461,14 @@ absl::StatusOr<BatchDraft> Grants::Plan(PlanBasis& basis, const Job& job,
     std::lock_guard lock(tables_->mu);
     tables_->activity.Refused(full);
   }
-  if (!draft.ok()) return draft;
+  if (!draft.ok()) return GoneRound(draft.status(), avoided);
   draft->room = room;
   const absl::Time now = clock_->Now();
-  for (TreeDraft& tree : draft->trees) tree.record.created = now;
+  const std::string round = WordsOf(avoided);
+  for (TreeDraft& tree : draft->trees) {
+    tree.record.created = now;
+    absl::StrAppend(&tree.record.reason, round);
+  }
   return draft;
 }
 
@@ -419,13 +477,15 @@ absl::StatusOr<Grants::ReservedBatch> Grants::PlanAndReserve(const std::shared_p
                                                              uint64_t fingerprint,
                                                              const BatchWatch& watch) {
   std::vector<SwitchCapacity> capacity;
+  AvoidedSwitches avoided;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, capacity));
-    ASSIGN_OR_RETURN(BatchDraft draft, Plan(basis, *job, args, watch, capacity));
+    ASSIGN_OR_RETURN(BatchDraft draft, Plan(basis, *job, args, avoided, watch, capacity));
     for (size_t i = 0; i < draft.trees.size(); ++i) {
       TreeRecord& record = draft.trees[i].record;
       record.request_id = BatchTreeName(args.request_id, draft.view.trees[i].communicator);
       record.request_fingerprint = fingerprint;
+      RETURN_IF_ERROR(GiveCarriage(*installer_, record));
     }
     if (watch.progress) {
       watch.progress(BatchWatch::Phase::kGranting, static_cast<uint32_t>(draft.trees.size()),
@@ -435,6 +495,13 @@ absl::StatusOr<Grants::ReservedBatch> Grants::PlanAndReserve(const std::shared_p
     ASSIGN_OR_RETURN(std::optional<Reserved> trees,
                      TryReserve(job, basis, args.actor, absl::MakeSpan(draft.trees), &draft.room));
     if (!trees) continue;
+    const InstallOutcome outcome = installer_->InstallAndWait(CarriedOf(*trees));
+    if (!outcome.status.ok()) {
+      GiveBack(*trees);
+      if (outcome.refusing.empty()) return outcome.status;
+      Add(outcome.refusing, avoided);
+      continue;
+    }
     return ReservedBatch{*std::move(trees), std::make_shared<BatchView>(std::move(draft.view))};
   }
   return Overtaken("batch", args.job);
@@ -463,15 +530,20 @@ void Grants::Release(TreeId id, Callback<TreeId> done, const Actor& actor) {
 void Grants::OnReleased(GrantedTree& tree, const absl::Status& status) {
   const TreeId id = tree.record->id;
   std::vector<Callback<TreeId>> waiters;
+  std::optional<SwitchGroup> carried;
   {
     std::lock_guard lock(tables_->mu);
     tree.releasing = false;
     waiters = std::exchange(tree.release_waiters, {});
     // NOT_FOUND: the store released it before, with its job or by a write reported as failed.
     const bool gone = status.ok() || absl::IsNotFound(status);
-    if (gone && tables_->trees.Find(id) != nullptr) tables_->RemoveTree(tree);
+    if (gone && tables_->trees.Find(id) != nullptr) {
+      tables_->RemoveTree(tree);
+      if (!tree.record->carriage.key.empty()) carried = {id, tree.record->revision};
+    }
     if (!gone) tables_->NoteUnjudged(id);  // repairs have passed it over meanwhile
   }
+  if (carried) installer_->Remove(*carried);
   absl::StatusOr<TreeId> answer = id;
   if (!status.ok()) answer = absl::IsNotFound(status) ? NoSuchTree(id) : status;
   AnswerAll(std::move(waiters), answer);

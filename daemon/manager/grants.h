@@ -1,10 +1,16 @@
 // The use cases of trees: grant one, or many communicators of one job planned together and granted
 // in one step, advise, release.
 //
-//   check --> begin --> plan, unlocked --> reserve all --> durable --> tables --> answer
-//               |          ^    |               |             |
-//             error        |  error, cancelled  stale:      failed: reservation undone, error
-//                          +--------------------+ plan again (kMaxAttempts, then ABORTED)
+//   check --> begin --> plan, unlocked --> reserve all --> installed --> durable --> tables -->
+//   answer
+//               |          ^    |               |              |            |
+//             error        |  error, cancelled  stale          |          failed: all undone, error
+//                          +--------------------+--------------+ plan again (kMaxAttempts, then
+//                          ABORTED)
+//                                                  a switch refused: undone, and gone round
+//
+// Trees whose serving switches all speak are installed in these before they are written: what is
+// durable is there. Others are written at once (switches/installation.h).
 //
 // Why nothing leaks when grants race with the end of their job: the store applies mutations in some
 // order and answers in that order. A grant before the end is entered in the table by its callback
@@ -27,6 +33,7 @@
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/store_calls.h"
+#include "daemon/manager/switches/switches.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/tree_draft.h"
 
@@ -36,7 +43,7 @@ namespace coppice {
 class Grants : private UseCase {
  public:
   // Plans of one request before it is ABORTED. Each failed attempt means that another grant, or a
-  // sweep, succeeded meanwhile.
+  // sweep, succeeded meanwhile, or that a switch refused what it was counted to have.
   static constexpr int kMaxAttempts = 8;
   using Batch = std::shared_ptr<const BatchView>;
 
@@ -59,6 +66,15 @@ class Grants : private UseCase {
   };
   // Trees with ids that hold their entries and are on their way to the store.
   using Reserved = std::vector<std::shared_ptr<GrantedTree>>;
+  // A tree that is asked for, until it is answered. Used by one thread at a time.
+  struct Creation {
+    Begun begun;
+    CreateTreeArgs args;
+    uint64_t fingerprint = 0;
+    Callback<TreeView> done;
+    int attempts = 0;  // that were made
+    AvoidedSwitches avoided;
+  };
   struct ReservedBatch {
     Reserved trees;
     std::shared_ptr<BatchView> view;  // without views of trees
@@ -82,12 +98,21 @@ class Grants : private UseCase {
                                                      const BatchRoom* room);
 
   // `basis` becomes what the draft stands on: it goes over bare links where the tables are behind.
-  absl::StatusOr<TreeDraft> Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args);
-  absl::StatusOr<Reserved> PlanAndReserve(const std::shared_ptr<Job>& job,
-                                          const CreateTreeArgs& args, uint64_t fingerprint);
+  absl::StatusOr<TreeDraft> Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args,
+                                 const AvoidedSwitches& avoided);
+  absl::StatusOr<Reserved> PlanAndReserve(Creation& creation);
+  // Plans, reserves, installs and submits; again, round whoever refuses, until it is answered.
+  void Proceed(const std::shared_ptr<Creation>& creation);
+  void SubmitGrant(const std::shared_ptr<Creation>& creation, Reserved trees);
+  void FinishCreation(Creation& creation, const Reserved& trees, const absl::Status& status);
+  // Those that switches are to carry.
+  static std::vector<CarriedTree> CarriedOf(const Reserved& trees);
+  // Entries and quotas of trees that do not go to the store.
+  void GiveBack(const Reserved& trees);
   // The same of a batch: all of it goes over bare links where more communicators get trees so.
   absl::StatusOr<BatchDraft> Plan(PlanBasis& basis, const Job& job, const CreateBatchArgs& args,
-                                  const BatchWatch& watch, std::vector<SwitchCapacity>& capacity);
+                                  const AvoidedSwitches& avoided, const BatchWatch& watch,
+                                  std::vector<SwitchCapacity>& capacity);
   absl::StatusOr<ReservedBatch> PlanAndReserve(const std::shared_ptr<Job>& job,
                                                const CreateBatchArgs& args, uint64_t fingerprint,
                                                const BatchWatch& watch);

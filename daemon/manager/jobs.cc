@@ -6,6 +6,7 @@
 #include "daemon/base/fingerprint.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
+#include "daemon/manager/switches/installation.h"
 #include "proto/text/log.h"
 
 namespace coppice {
@@ -207,13 +208,18 @@ void Jobs::OnEnded(Job& job, JobState state, const std::string& by, const absl::
   const bool ended = status.ok() || absl::IsNotFound(status);
   std::vector<Callback<uint32_t>> waiters;
   uint32_t released = 0;
+  std::vector<SwitchGroup> carried;
   {
     std::lock_guard lock(tables_->mu);
     waiters = std::exchange(job.end_waiters, {});
     if (ended) {
       const std::vector<TreeId> trees(job.trees.begin(), job.trees.end());
       released = static_cast<uint32_t>(trees.size());
-      for (const TreeId id : trees) tables_->RemoveTree(*tables_->trees.Find(id));
+      for (const TreeId id : trees) {
+        const std::shared_ptr<GrantedTree> tree = tables_->trees.Find(id);
+        if (!tree->record->carriage.key.empty()) carried.push_back({id, tree->record->revision});
+        tables_->RemoveTree(*tree);
+      }
       job.ended = true;
       tables_->feed.PushEndOf(job.record->id);
       tables_->jobs.Remove(job);
@@ -224,6 +230,7 @@ void Jobs::OnEnded(Job& job, JobState state, const std::string& by, const absl::
       tables_->jobs.Requeue(job, std::max(job.deadline, clock_->Monotonic() + kEndRetry));
     }
   }
+  for (const SwitchGroup& group : carried) installer_->Remove(group);
   if (ended) {
     const bool expired = state == JobState::kExpired;
     events_->Append(expired ? "job.expired" : "job.ended",

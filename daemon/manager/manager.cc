@@ -27,8 +27,10 @@ Manager::Manager(Store* store, SubnetPort* port, const Clock* clock, ManagerOpti
       pruning_(&calls_, clock),
       others_(store->DatabaseId(), &events_, clock),
       load_(store, &tables_, options_->load),
-      with_{&calls_, &events_, clock, &tables_, options_},
+      installer_(&events_, clock, [this](const std::vector<TreeId>& trees) { NoteLost(trees); }),
+      with_{&calls_, &events_, clock, &tables_, options_, &installer_},
       topology_(with_, port, &load_, last_version),
+      switches_(with_, &topology_),
       jobs_(with_, [this] { background_.Wake(); }),
       placements_(with_, &jobs_, [this] { background_.Wake(); }),
       profiles_(with_),
@@ -72,7 +74,15 @@ absl::StatusOr<std::unique_ptr<Manager>> Manager::Create(Store* store, SubnetPor
   return manager;
 }
 
+void Manager::NoteLost(const std::vector<TreeId>& trees) {
+  std::lock_guard lock(tables_.mu);
+  for (const TreeId tree : trees) {
+    if (tables_.trees.Find(tree) != nullptr) tables_.NoteUnjudged(tree);
+  }
+}
+
 void Manager::Stop() {
+  installer_.Stop();  // first: a repair may wait for it
   sweeper_.Stop();
   background_.Stop();
   FlushActivity();
@@ -205,6 +215,7 @@ DaemonCounts Manager::Counts() const {
   counts.placed_nodes = placed.nodes;
   counts.other_daemons = others_.Signs();
   counts.down_links = topology_.down_links();
+  counts.switches = installer_.numbers();
   std::lock_guard lock(tables_.mu);
   counts.active_jobs = static_cast<uint32_t>(tables_.jobs.size());
   counts.granted_trees = static_cast<uint32_t>(tables_.trees.size());

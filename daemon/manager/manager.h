@@ -42,6 +42,7 @@
 #include "daemon/manager/rounds.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/sweeper.h"
+#include "daemon/manager/switches/switches.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/topology.h"
 #include "daemon/tree/cost_profile.h"
@@ -87,8 +88,10 @@ class Manager final {
   ~Manager();
 
   // Starts the threads that read the subnet (at once, then by periods) and that end expired leases.
-  // Stop joins them and refuses nothing: calls in flight finish. Both idempotent.
+  // Stop joins them; calls in flight finish, and of what is asked for later only trees that
+  // switches are to carry are refused, with UNAVAILABLE. Both idempotent.
   void Start() {
+    installer_.Start();
     sweeper_.Start();
     background_.Start();
   }
@@ -215,6 +218,9 @@ class Manager final {
   absl::StatusOr<std::unique_ptr<TreeWatch>> WatchTrees(JobId job, absl::string_view resume_token,
                                                         std::function<void()> wake);
 
+  // --- Switches that aggregate --- Goes with the manager.
+  Switches& switches() { return switches_; }
+
   // --- Placements --- As thread-safe as the manager; goes with it.
   Placements& placements() { return placements_; }
 
@@ -234,6 +240,8 @@ class Manager final {
   Manager(Store* store, SubnetPort* port, const Clock* clock, ManagerOptions options,
           uint64_t last_version);
   absl::Duration Expire(absl::Duration now);
+  // Trees whose switches do not carry them any more are to be judged.
+  void NoteLost(const std::vector<TreeId>& trees);
 
   LiveOptions options_;
   const Clock* const clock_;
@@ -245,8 +253,10 @@ class Manager final {
   Pruning pruning_;
   OtherDaemons others_;
   LoadKeeper load_;
+  SwitchInstaller installer_;
   const UseCase with_;
   Topology topology_;
+  Switches switches_;
   Jobs jobs_;
   Placements placements_;
   Profiles profiles_;

@@ -28,6 +28,7 @@ bool IsOvertaken(const absl::Status& status) {
 bool Repair::Run(bool swept) {
   std::lock_guard lock(running_);
   swept_ = swept;
+  avoided_.clear();
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     const Outcome outcome = RunOnce();
     if (outcome == Outcome::kDone) return patience_.empty();
@@ -57,9 +58,10 @@ Repair::Outcome Repair::RunOnce() {
   }
   JudgeAll(round);
   const absl::Duration now = clock_->Monotonic();
-  absl::StatusOr<RepairPlan> plan =
-      PlanRepair(*tables_, round.view, survivors_, *round.profile, round.cases, [&](TreeId tree) {
-        return now < patience_.try_emplace(tree, Patience{now + kPatience}).first->second.until;
+  absl::StatusOr<RepairPlan> plan = PlanRepair(
+      *tables_, round.view, survivors_, *round.profile, round.cases, avoided_, [&](TreeId tree) {
+        const Patience anew{now + kPatience};
+        return now < patience_.try_emplace(tree, anew).first->second.until;
       });
   const Outcome outcome = plan.ok() ? Carry(round, *plan) : Outcome::kAgain;
   if (outcome != Outcome::kDone) {
@@ -114,7 +116,24 @@ void Repair::JudgeAll(Round& round) {
   StandingJudge judge(*round.view, judged_.get(), survivors_, *round.profile);
   for (RepairCase& granted : round.cases) {
     granted.standing = judge.Judge(*granted.job->record, *granted.record, granted.route_kind);
+    JudgeCarriage(granted);
   }
+}
+
+void Repair::JudgeCarriage(RepairCase& granted) const {
+  if (granted.standing.standing == Standing::kBroken) return;
+  std::optional<std::string> lost = installer_->WhyLost(*granted.record);
+  if (!lost && granted.standing.standing == Standing::kMoved) {
+    for (const TreeSwitchRecord& serving : granted.record->switches) {
+      const auto refusing = avoided_.find(serving.guid);
+      if (refusing == avoided_.end()) continue;
+      lost = absl::StrCat("switch ", ToString(serving.guid), ": ", refusing->second);
+    }
+  }
+  if (!lost) return;
+  granted.standing = {};
+  granted.standing.standing = Standing::kBroken;
+  granted.standing.lost = *std::move(lost);
 }
 
 // What is overtaken by a release or an end of its job goes out of the plan, and the rest is right
@@ -123,8 +142,15 @@ Repair::Outcome Repair::Carry(const Round& round, RepairPlan& plan) {
   for (;;) {
     if (!Claim(round, plan)) return Outcome::kAgain;
     const size_t changes = plan.changes.size();
+    const Outcome installed = Install(plan);
+    if (installed != Outcome::kDone) {
+      std::lock_guard lock(tables_->mu);
+      tables_->entries.Unclaim(plan.claims);
+      return installed;
+    }
     const absl::Status status = Commit(plan);
     if (status.ok()) return Outcome::kDone;
+    Uninstall(plan);
     // One of the trees was gone before. Fewer are left each time.
     if (absl::IsNotFound(status) && DropOvertaken(plan)) continue;
     if (IsOvertaken(status) || absl::IsResourceExhausted(status)) {
@@ -158,6 +184,35 @@ bool Repair::Claim(const Round& round, RepairPlan& plan) {
   return tables_->entries.ClaimMore(plan.claims);
 }
 
+Repair::Outcome Repair::Install(RepairPlan& plan) {
+  std::vector<CarriedTree> carried;
+  const bool does_any_speak = installer_->numbers().connected > 0;
+  for (RepairPlan::Change& change : plan.changes) {
+    if (change.after == nullptr || change.after->switches.empty()) continue;
+    if (!does_any_speak && change.before->carriage.key.empty()) continue;
+    auto after = std::make_shared<TreeRecord>(*change.after);
+    after->carriage = change.before->carriage;  // that it is lost is told
+    if (const absl::Status status = GiveCarriage(*installer_, *after); !status.ok()) {
+      spdlog::error("trees could not be mended: {}", status.ToString());
+      return Outcome::kFailed;
+    }
+    change.after = after;
+    if (after->carriage.key.empty()) continue;
+    if (auto one = CarriedTreeOf(*after)) carried.push_back(*std::move(one));
+  }
+  const InstallOutcome outcome = installer_->InstallAndWait(std::move(carried));
+  if (outcome.status.ok()) return Outcome::kDone;
+  Add(outcome.refusing, avoided_);
+  return outcome.refusing.empty() ? Outcome::kFailed : Outcome::kAgain;
+}
+
+void Repair::Uninstall(const RepairPlan& plan) {
+  for (const RepairPlan::Change& change : plan.changes) {
+    if (change.after == nullptr || change.after->carriage.key.empty()) continue;
+    installer_->Abandon({change.after->id, change.after->revision});
+  }
+}
+
 absl::Status Repair::Commit(const RepairPlan& plan) {
   ChangeTrees change;
   for (const RepairPlan::Change& planned : plan.changes) {
@@ -177,6 +232,16 @@ absl::Status Repair::Commit(const RepairPlan& plan) {
 
 // On the store's thread: the tables follow the store in its order.
 void Repair::OnCommitted(const RepairPlan& plan, const absl::Status& status) {
+  EnterCommitted(plan, status);
+  if (!status.ok()) return;
+  for (const RepairPlan::Change& change : plan.changes) {
+    const bool is_kept = change.fate == Fate::kKept;
+    if (is_kept || change.before->carriage.key.empty()) continue;
+    installer_->Remove({change.before->id, change.before->revision});
+  }
+}
+
+void Repair::EnterCommitted(const RepairPlan& plan, const absl::Status& status) {
   std::lock_guard lock(tables_->mu);
   tables_->entries.Unclaim(plan.claims);
   if (!status.ok()) return;
@@ -300,7 +365,7 @@ std::optional<std::string> Repair::Improve(const Round& round, RepairCase tree) 
   if (!present_us) return std::nullopt;
   tree.standing.standing = Standing::kBroken;  // as a repair plans it: with its own entries free
   absl::StatusOr<RepairPlan> plan =
-      PlanRepair(*tables_, round.view, *round.view->snapshot, *round.profile, {tree},
+      PlanRepair(*tables_, round.view, *round.view->snapshot, *round.profile, {tree}, avoided_,
                  [](TreeId) { return false; });
   if (!plan.ok()) return std::nullopt;
   RepairPlan::Change& change = plan->changes.front();
@@ -312,8 +377,12 @@ std::optional<std::string> Repair::Improve(const Round& round, RepairCase tree) 
   change.reason = absl::StrFormat("planned again: %.2f us instead of %.2f", change.after->total_us,
                                   *present_us);
   std::string words = absl::StrCat(tree.record->id.value(), " (", change.reason, ")");
-  if (Carry(round, *plan) != Outcome::kDone) return std::nullopt;
-  return words;
+  if (Carry(round, *plan) == Outcome::kDone) return words;
+  if (installer_->WhyLost(*tree.record)) {  // what its switches had, they gave away for this
+    std::lock_guard lock(tables_->mu);
+    tables_->NoteUnjudged(tree.record->id);
+  }
+  return std::nullopt;
 }
 
 std::optional<double> Repair::PresentUs(const RepairCase& tree) {

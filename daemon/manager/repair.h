@@ -4,7 +4,10 @@
 //   published view --judge each tree, unlocked--> broken --plan, unlocked--> next revision
 //                                                   |  \--cannot be planned--> revoked
 //                                                   moved --> next revision, same tree
-//        all of these --claim entries--> one ChangeTrees, durable --> tables, watchers, events
+//        all of these --claim entries--> installed --> one ChangeTrees, durable --> tables,
+//                                            |            watchers, events --> old revisions
+//                                            removed
+//                              a switch refused: undone, and planned again round it
 //
 //   tables settled on a fabric that was not looked at yet
 //     --> each tree that is not as it was granted: what it takes now against a fresh plan
@@ -29,6 +32,7 @@
 #include "absl/time/time.h"
 #include "daemon/fabric/routes.h"
 #include "daemon/manager/ledgers.h"
+#include "daemon/manager/switches/switches.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/tree_record.h"
 
@@ -66,11 +70,13 @@ std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan);
 // links that are left (`survivors`: the view's snapshot with these), which is said in its reason: a
 // repair waits for no routing. A tree that cannot be planned is revoked unless what it lacks may
 // only be hidden (some node did not answer the sweep, and no member is gone for certain) and, asked
-// then, `has_patience(tree)`. ABORTED: `view` is not published any more. As a rule one to three
+// then, `has_patience(tree)`. `avoided` serve no tree
+// that is planned. ABORTED: `view` is not published any more. As a rule one to three
 // plans of each broken tree; at most one more for each that is kept.
 absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<const FabricView>& view,
                                       const Snapshot& survivors, const CostProfile& profile,
                                       const std::vector<RepairCase>& cases,
+                                      const AvoidedSwitches& avoided,
                                       const std::function<bool(TreeId)>& has_patience);
 
 // Thread-safe.
@@ -111,14 +117,22 @@ class Repair : private UseCase {
   Outcome RunOnce();
   Round Begin();
   void JudgeAll(Round& round);
+  // Broken, too, are trees that their switches do not carry any more, or that would go on in a
+  // switch that refused.
+  void JudgeCarriage(RepairCase& granted) const;
   Outcome Carry(const Round& round, RepairPlan& plan);
   // Takes what is not as it was judged, or on its way out, from the plan. False: nothing was.
   bool DropOvertaken(RepairPlan& plan);
   bool DropLocked(RepairPlan& plan) const;
   // For what is not overtaken. False: the fabric or an entry is not as it was planned on.
   bool Claim(const Round& round, RepairPlan& plan);
+  // The next revisions into their switches, with keys of their own. Done: they are there, or no
+  // switch is to carry them.
+  Outcome Install(RepairPlan& plan);
+  void Uninstall(const RepairPlan& plan);
   absl::Status Commit(const RepairPlan& plan);
   void OnCommitted(const RepairPlan& plan, const absl::Status& status);
+  void EnterCommitted(const RepairPlan& plan, const absl::Status& status);
   void EndPatience(const Round& round, const RepairPlan& plan);
   void Announce(const Round& round, const RepairPlan& plan);
   void AnnounceOne(const Round& round, absl::string_view kind, absl::string_view what,
@@ -141,6 +155,9 @@ class Repair : private UseCase {
   Snapshot survivors_;  // of the view under judgement, with shortest paths for routes
   absl::flat_hash_map<TreeId, Patience> patience_;  // of the trees that are kept
   bool swept_ = false;
+  // That refused in the last run: what is planned again for a gain goes round them, too, as a
+  // revision that is refused costs the one before.
+  AvoidedSwitches avoided_;
   std::shared_ptr<const Routes> looked_at_;  // the routes by which all trees were planned again
   std::shared_ptr<const Routes> looking_at_;
   TreeId last_;  // looked at by these

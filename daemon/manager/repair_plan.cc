@@ -8,6 +8,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/promised_load.h"
 #include "daemon/manager/repair.h"
+#include "daemon/manager/switches/switches.h"
 #include "daemon/manager/tree_draft.h"
 
 namespace coppice {
@@ -72,11 +73,13 @@ std::shared_ptr<const TreeRecord> NextRevision(const TreeRecord& before, TreeRec
 class Planner {
  public:
   Planner(Tables& tables, const std::shared_ptr<const FabricView>& view, const Snapshot& survivors,
-          const std::vector<RepairCase>& cases, const std::function<bool(TreeId)>& has_patience)
+          const std::vector<RepairCase>& cases, const AvoidedSwitches& avoided,
+          const std::function<bool(TreeId)>& has_patience)
       : tables_(tables),
         view_(view),
         survivors_(survivors),
         cases_(cases),
+        avoided_(avoided),
         has_patience_(has_patience) {}
 
   // Adds to `plan`. Each further pass knows of more trees that are kept, so there is a last one.
@@ -150,6 +153,7 @@ class Planner {
       return absl::AbortedError("another fabric was published");
     }
     moves_.Apply(*view_->snapshot->fabric, scratch_.capacity);
+    Avoid(*view_->snapshot->fabric, avoided_, scratch_.capacity);
     absl::StatusOr<TreeDraft> draft = PlanOn(basis, broken);
     const bool may_be_routed =
         route_kind == RouteKind::kForwardingTables && broken.standing.lost_ports.empty();
@@ -181,6 +185,7 @@ class Planner {
   const std::shared_ptr<const FabricView>& view_;
   const Snapshot& survivors_;
   const std::vector<RepairCase>& cases_;
+  const AvoidedSwitches& avoided_;
   const std::function<bool(TreeId)>& has_patience_;
   absl::flat_hash_set<TreeId> kept_;
   Moves moves_;
@@ -221,6 +226,7 @@ std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan) {
 absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<const FabricView>& view,
                                       const Snapshot& survivors, const CostProfile& profile,
                                       const std::vector<RepairCase>& cases,
+                                      const AvoidedSwitches& avoided,
                                       const std::function<bool(TreeId)>& has_patience) {
   RepairPlan plan;
   double duty = 0;
@@ -229,7 +235,7 @@ absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<cons
     duty = tables.promised_duty;
   }
   AddMoved(*view, survivors, profile, duty, cases, plan);
-  RETURN_IF_ERROR(Planner(tables, view, survivors, cases, has_patience).PlanAll(plan));
+  RETURN_IF_ERROR(Planner(tables, view, survivors, cases, avoided, has_patience).PlanAll(plan));
   plan.claims = ClaimsOf(plan);
   return plan;
 }
