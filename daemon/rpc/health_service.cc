@@ -20,8 +20,8 @@ using grpc::health::v1::HealthCheckResponse;
 
 // Those that are ours to describe.
 constexpr absl::string_view kServices[] = {
-    "coppice.v1.Jobs",       "coppice.v1.Trees",  "coppice.v1.Fabric", "coppice.v1.Mapping",
-    "coppice.v1.Placements", "coppice.v1.Agents", "coppice.v1.Admin"};
+    "coppice.v1.Jobs",       "coppice.v1.Trees",  "coppice.v1.Fabric",   "coppice.v1.Mapping",
+    "coppice.v1.Placements", "coppice.v1.Agents", "coppice.v1.Switches", "coppice.v1.Admin"};
 
 class Health final : public HealthService {
  public:

@@ -122,7 +122,7 @@ class Server final : public RpcServer {
                             &statistics_, pools_.get(), [this] { return Numbers(); }};
     for (auto* const make :
          {MakeJobsService, MakeTreesService, MakeFabricService, MakeMappingService,
-          MakePlacementsService, MakeAgentsService, MakeAdminService}) {
+          MakePlacementsService, MakeAgentsService, MakeSwitchesService, MakeAdminService}) {
       services_.push_back(make(made));
     }
     auto health = MakeHealthService(made);

@@ -45,6 +45,8 @@ namespace v1 {
 class AgentHello;
 class Job;
 class PingPongResult;
+class SwitchHello;
+class SwitchReport;
 }  // namespace v1
 
 // Calls of one caller that may wait for a worker: each holds its request, which may be large.
@@ -67,7 +69,8 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   }
   // For whom it is. Only of methods that more is asked of than to read.
   const Peer& peer() const { return *peer_; }
-  // The same of any method.
+  // The same of any method, whoever may call it.
+  Peer caller() const { return peer_ ? *peer_ : peers_->Identify(*context_); }
   std::string user() const { return peer_ ? peer_->user : peers_->Identify(*context_).user; }
   // The client has gone.
   bool is_cancelled() const { return is_cancelled_.load(std::memory_order_relaxed); }
@@ -300,6 +303,7 @@ std::unique_ptr<Service> MakeFabricService(const ServiceParts& parts);
 std::unique_ptr<Service> MakeMappingService(const ServiceParts& parts);
 std::unique_ptr<Service> MakePlacementsService(const ServiceParts& parts);
 std::unique_ptr<Service> MakeAgentsService(const ServiceParts& parts);
+std::unique_ptr<Service> MakeSwitchesService(const ServiceParts& parts);
 std::unique_ptr<Service> MakeAdminService(const ServiceParts& parts);
 std::unique_ptr<HealthService> MakeHealthService(const ServiceParts& parts);
 std::unique_ptr<Service> MakeReflectionService(const ServiceParts& parts);
@@ -312,8 +316,12 @@ void AnswerJob(UnaryCall* call, absl::StatusOr<JobView> job, Manager* manager, W
 absl::StatusOr<AgentInfo> FromProto(const v1::AgentHello& hello);
 PingPongOutcome FromProto(const v1::PingPongResult& result);
 
-// Where its listing by pairs goes on: after this one; both empty: from the start. INVALID_ARGUMENT:
-// not a token of such a listing.
+// The same of the Switches service. INVALID_ARGUMENT: no GUID.
+absl::StatusOr<SwitchHello> FromProto(const v1::SwitchHello& message);
+SwitchReport FromProto(const v1::SwitchReport& message);
+
+// Where the Agents service's listing by pairs goes on: after this one; both empty: from the start.
+// INVALID_ARGUMENT: not a token of such a listing.
 absl::StatusOr<HostPair> ParsePairToken(absl::string_view token);
 std::string PairToken(absl::string_view from, absl::string_view to);
 

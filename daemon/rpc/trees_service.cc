@@ -90,9 +90,11 @@ void ToProto(const BatchComparison& comparison, v1::BatchComparison& message) {
   bounds.set_most_packets(comparison.bounds.most_packets);
 }
 
+// To whose job it is.
 void ToProto(const BatchView::Tree& tree, TreeDetail detail, v1::BatchTree& message) {
   message.set_communicator(tree.communicator);
   ToProto(tree.view, detail, *message.mutable_tree());
+  if (detail == TreeDetail::kFull) CarriageToProto(*tree.view.record, *message.mutable_tree());
 }
 
 void ToProto(const BatchView& batch, v1::BatchSummary& summary) {
@@ -208,6 +210,7 @@ class TreesService final : public Service {
       const size_t ranks = tree->record->ranks.size();
       call->AnswerRanks(workers_, ranks, [call, &response, tree = *std::move(tree)] {
         ToProto(tree, TreeDetail::kFull, response);
+        CarriageToProto(*tree.record, response);  // whose job it is was asked before
         call->End(absl::OkStatus());
       });
     };
@@ -283,10 +286,11 @@ class TreesService final : public Service {
 
   void GetTree(UnaryCall* call, const v1::GetTreeRequest& request, v1::Tree& response) {
     const absl::StatusOr<TreeView> tree = Find(request);
-    call->AnswerRanks(workers_, tree.ok() ? tree->record->ranks.size() : 0,
-                      [this, call, &request, &response, tree] {
-                        call->End(tree.ok() ? Tell(*tree, request, response) : tree.status());
-                      });
+    call->AnswerRanks(
+        workers_, tree.ok() ? tree->record->ranks.size() : 0,
+        [this, call, &request, &response, tree] {
+          call->End(tree.ok() ? Tell(*call, *tree, request, response) : tree.status());
+        });
   }
 
   absl::StatusOr<TreeView> Find(const v1::GetTreeRequest& request) {
@@ -295,15 +299,31 @@ class TreesService final : public Service {
     return manager_->GetTree(id);
   }
 
-  absl::Status Tell(const TreeView& tree, const v1::GetTreeRequest& request, v1::Tree& response) {
+  absl::Status Tell(const UnaryCall& call, const TreeView& tree, const v1::GetTreeRequest& request,
+                    v1::Tree& response) {
     ASSIGN_OR_RETURN(const TreeDetail detail, FromProto(request.view()));
+    const TreeRecord& record = *tree.record;
+    const bool is_told = detail != TreeDetail::kSummary && !record.carriage.key.empty() &&
+                         Peers::Owns(call.caller(), *tree.job);
     if (detail == TreeDetail::kRank) {
       const std::shared_ptr<const FabricView> view = manager_->fabric();
-      return RankToProto(tree, request.rank(),
-                         view == nullptr ? nullptr : view->snapshot->fabric.get(), response);
+      RETURN_IF_ERROR(RankToProto(tree, request.rank(),
+                                  view == nullptr ? nullptr : view->snapshot->fabric.get(),
+                                  response));
+      if (is_told) {
+        CarriageToProto(record, request.rank(), ParentAddress(record, request.rank()), response);
+      }
+      return absl::OkStatus();
     }
     ToProto(tree, detail, response);
+    if (is_told) CarriageToProto(record, response);
     return absl::OkStatus();
+  }
+
+  // Where the switch above that rank of a tree that is carried listens; empty: it is away.
+  std::string ParentAddress(const TreeRecord& record, uint32_t rank) const {
+    const auto parent = static_cast<size_t>(record.parents[rank]);
+    return manager_->switches().AddressOf(record.switches[parent - record.ranks.size()].guid);
   }
 
   absl::Status ListTrees(const v1::ListTreesRequest& request, v1::ListTreesResponse& response) {

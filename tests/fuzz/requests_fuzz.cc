@@ -1,5 +1,6 @@
-// What clients' requests about history and events, agents' messages, ids and page tokens are read
-// as: within what the manager may be asked, or refused with a reason. The first byte says which.
+// What clients' requests about history and events, agents' and switches' messages, ids and page
+// tokens are read as: within what the manager may be asked, or refused with a reason. The first
+// byte says which.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -11,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const absl::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   std::string broken;
-  switch (data[0] % 4) {
+  switch (data[0] % 5) {
     case 0:
       broken = coppice::BrokenByHistoryRequest(rest);
       break;
@@ -20,6 +21,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 2:
       broken = coppice::BrokenByAgentMessage(rest);
+      break;
+    case 3:
+      broken = coppice::BrokenBySwitchMessage(rest);
       break;
     default:
       broken = coppice::BrokenByIdentifier(rest);

@@ -64,6 +64,9 @@ constexpr MethodAccess kTable[] = {
     {"/coppice.v1.Placements/ReleasePlacement", Role::kUser},
     {"/coppice.v1.Placements/GetNodeDistances", Role::kReader},
 
+    {"/coppice.v1.Switches/Connect", Role::kAgent},
+    {"/coppice.v1.Switches/ListSwitchAgents", Role::kReader},
+
     {"/coppice.v1.Trees/CreateTree", Role::kUser},
     {"/coppice.v1.Trees/AdviseTree", Role::kNamed},
     {"/coppice.v1.Trees/BatchCreateTrees", Role::kNamed},

@@ -5,7 +5,7 @@
 //   kUser      whom jobs can belong to: a Unix user, a certificate, and anonymous callers where
 //              insecure_tcp says so
 //   kNamed     of these, who has a name: a Unix user, a certificate
-//   kAgent     a node's agent, or an administrator; whomever the call is for
+//   kAgent     a node's or a switch's agent, or an administrator; whomever the call is for
 //   kOperator  an administrator
 //
 // An administrator may do everything. An agent is no user: it may read, connect as its node's

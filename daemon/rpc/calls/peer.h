@@ -99,6 +99,10 @@ class Peers final {
   // The same of what else has an owner: "placement 7", and what to do without it.
   absl::Status MayChange(const Peer& peer, const std::string& object, const std::string& owner,
                          absl::string_view otherwise) const;
+  // Whether it is the peer's, or the peer an administrator; asks, and notes, nothing.
+  static bool Owns(const Peer& peer, const JobRecord& job) {
+    return peer.is_administrator || (peer.may_change && job.owner == peer.user);
+  }
   // Notes that it was denied by somebody else.
   void NoteDenied(const Peer& peer, absl::string_view object) const;
 

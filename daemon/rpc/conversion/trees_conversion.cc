@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/requests.h"
+#include "daemon/manager/switches/switch_table.h"
 #include "daemon/rpc/conversion/identifiers.h"
 
 namespace coppice {
@@ -328,6 +329,22 @@ absl::Status RankToProto(const TreeView& view, uint32_t rank, const Fabric* fabr
     NeighbourToProto(view, node, record.edge_links_up[node], fabric, *part.add_children());
   }
   return absl::OkStatus();
+}
+
+void CarriageToProto(const TreeRecord& record, v1::Tree& tree) {
+  if (record.carriage.key.empty()) return;
+  v1::Carriage& carriage = *tree.mutable_carriage();
+  carriage.set_key(record.carriage.key);
+  carriage.set_segment_bytes(record.carriage.segment_bytes);
+  carriage.set_window(record.carriage.window);
+}
+
+void CarriageToProto(const TreeRecord& record, uint32_t rank, std::string parent_address,
+                     v1::Tree& tree) {
+  if (record.carriage.key.empty()) return;
+  CarriageToProto(record, tree);
+  tree.mutable_carriage()->set_parent_address(std::move(parent_address));
+  tree.mutable_carriage()->set_number_at_parent(NumbersAtParents(record)[rank]);
 }
 
 v1::Operation ToProto(Operation operation) { return WireOf(kOperations, operation); }

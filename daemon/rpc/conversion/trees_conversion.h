@@ -3,6 +3,7 @@
 #define COPPICE_DAEMON_RPC_CONVERSION_TREES_CONVERSION_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -31,6 +32,13 @@ void ToProto(const TreeView& view, TreeDetail detail, v1::Tree& tree);
 // Summary and one rank's part. `fabric` (may be null) gives the LIDs. INVALID_ARGUMENT: the
 // communicator has no such rank. O(nodes).
 absl::Status RankToProto(const TreeView& view, uint32_t rank, const Fabric* fabric, v1::Tree& tree);
+
+// How the tree's members use the switches that carry it; nothing where none do. To be told to
+// whoever owns the tree's job, and to nobody else.
+void CarriageToProto(const TreeRecord& record, v1::Tree& tree);
+// The same for one of its ranks, whose parent listens at `parent_address`. O(nodes).
+void CarriageToProto(const TreeRecord& record, uint32_t rank, std::string parent_address,
+                     v1::Tree& tree);
 
 v1::Operation ToProto(Operation operation);
 absl::StatusOr<Operation> FromProto(v1::Operation operation);

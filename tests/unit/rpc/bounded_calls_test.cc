@@ -335,9 +335,9 @@ class MethodTables final {
   explicit MethodTables(const ServedParts& served)
       : peers_(options_, /*are_own=*/false, &served.manager->deeds()) {
     const ServiceParts parts{served, &options_, &peers_, &statistics_, &pools_};
-    for (auto* const make :
-         {MakeJobsService, MakeTreesService, MakeFabricService, MakeMappingService,
-          MakePlacementsService, MakeAgentsService, MakeAdminService, MakeReflectionService}) {
+    for (auto* const make : {MakeJobsService, MakeTreesService, MakeFabricService,
+                             MakeMappingService, MakePlacementsService, MakeAgentsService,
+                             MakeSwitchesService, MakeAdminService, MakeReflectionService}) {
       services_.push_back(make(parts));
     }
     services_.push_back(MakeHealthService(parts));

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/tier.h"
 #include "tests/unit/rpc/request_properties.h"
+#include "tests/unit/rpc/scripted_switch.h"
 
 namespace coppice::request_decoders_test {
 namespace {
@@ -81,6 +82,23 @@ TEST(RequestDecodersTest, MessagesOfAgents) {
     for (int i = 0; i < Rounds(); ++i) {
       const std::string data = Mutated(good, random);
       ASSERT_EQ(BrokenByAgentMessage(data), "") << testing::PrintToString(data);
+    }
+  }
+}
+
+TEST(RequestDecodersTest, MessagesOfSwitches) {
+  v1::SwitchMessage hello = SwitchHelloOf("0002c90300001234"), report;
+  hello.mutable_hello()->add_groups()->set_tree(7);
+  report.mutable_report()->set_entries_used(3);
+  report.mutable_report()->add_broken()->set_tree(7);
+  (*report.mutable_report()->mutable_counters()->mutable_refusals())["stale revision"] = 2;
+  std::mt19937_64 random(TestSeed() + 4);
+  for (const v1::SwitchMessage& message : {hello, report, InstalledOf(7, "no memory left")}) {
+    const std::string good = message.SerializeAsString();
+    ASSERT_EQ(BrokenBySwitchMessage(good), "");
+    for (int i = 0; i < Rounds(); ++i) {
+      const std::string data = Mutated(good, random);
+      ASSERT_EQ(BrokenBySwitchMessage(data), "") << testing::PrintToString(data);
     }
   }
 }

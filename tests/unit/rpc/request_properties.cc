@@ -5,6 +5,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "coppice/v1/agents.pb.h"
+#include "coppice/v1/switches.pb.h"
 #include "daemon/manager/distances/agent_table.h"
 #include "daemon/rpc/conversion/fabric_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
@@ -71,6 +72,25 @@ std::string BrokenByAgentMessage(absl::string_view data) {
   const bool is_measured = outcome.latency_us > 0 && outcome.bandwidth_gbps > 0 &&
                            outcome.latency_spread_us >= 0 && outcome.bandwidth_spread_gbps >= 0;
   return is_measured || !outcome.error.empty() ? "" : "ping_pong: no measurement";
+}
+
+std::string BrokenBySwitchMessage(absl::string_view data) {
+  const google::protobuf::LogSilencer quiet;
+  v1::SwitchMessage message;
+  if (!message.ParseFromArray(data.data(), static_cast<int>(data.size()))) return "";
+  const SwitchReport report = FromProto(message.report());
+  if (report.broken.size() != static_cast<size_t>(message.report().broken_size())) return "broken";
+  if (!message.has_hello()) return "";
+  const absl::StatusOr<SwitchHello> hello = FromProto(message.hello());
+  const absl::Status status = hello.ok() ? CheckSwitchHello(*hello) : hello.status();
+  if (!status.ok()) return BrokenBy(status, "hello");
+  const SwitchAbilities& able = hello->abilities;
+  const CarriedTree widest{{}, {}, {{hello->guid, Guid(0), 0, able.children}}};
+  const CarriageRecord terms = TermsFor(widest, {able});
+  const uint64_t taken =
+      uint64_t{terms.segment_bytes} * terms.window * able.children * able.entries;
+  if (terms.segment_bytes == 0 || terms.window == 0) return "hello: nothing in flight";
+  return taken > able.memory_bytes ? "hello: entries take more than the memory" : "";
 }
 
 std::string BrokenByIdentifier(absl::string_view text) {

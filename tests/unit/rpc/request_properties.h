@@ -14,6 +14,7 @@ std::string BrokenByHistoryRequest(absl::string_view data);
 std::string BrokenByEventsRequest(absl::string_view data);
 // `data`: the wire form of AgentMessage.
 std::string BrokenByAgentMessage(absl::string_view data);
+std::string BrokenBySwitchMessage(absl::string_view data);
 // `text`: an id, a GUID or a page token.
 std::string BrokenByIdentifier(absl::string_view text);
 
