@@ -90,6 +90,11 @@ void AddHoldings(const DaemonCounts& counts, FamilyList& list) {
            counts.trees.repaired);
   list.Add("coppice_trees_revoked_total", "Trees that could not be planned anew.",
            counts.trees.revoked);
+  list.Add("coppice_switches_connected", "Switches that speak.", counts.switches.connected);
+  list.Add("coppice_switch_installs_total", "Entries that switches took since the start.",
+           counts.switches.installs);
+  list.Add("coppice_switch_refusals_total", "Entries that switches refused since the start.",
+           counts.switches.refusals);
   list.Add("coppice_entries", "Aggregation entries in the switches.",
            {{{{"state", "total"}}, counts.entries_total},
             {{{"state", "reserved"}}, counts.entries_reserved},
