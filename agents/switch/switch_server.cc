@@ -218,8 +218,8 @@ void SwitchServer::LookForStalls() {
   });
 }
 
-SwitchNumbers SwitchServer::Numbers() const {
-  SwitchNumbers numbers;
+ServerNumbers SwitchServer::Numbers() const {
+  ServerNumbers numbers;
   numbers.counters = table_.Counters();
   numbers.broken = broken_;
   for (const auto& [refusal, count] : refusals_) {

@@ -31,7 +31,7 @@
 namespace coppice {
 
 // Since the start.
-struct SwitchNumbers {
+struct ServerNumbers {
   EntryCounters counters;
   std::map<std::string, uint64_t> refusals;  // by RefusalName
   uint64_t broken = 0;                       // trees that lost a child or the parent
@@ -67,7 +67,7 @@ class SwitchServer final {
   }
 
   const EntryTable& table() const { return table_; }
-  SwitchNumbers Numbers() const;
+  ServerNumbers Numbers() const;
   size_t strangers() const { return listener_->strangers(); }
   uint16_t port() const { return listener_->port(); }
 

@@ -84,7 +84,7 @@ v1::SwitchAbilities AbilitiesOf(const TableLimits& limits) {
 
 v1::SwitchReport ReportOf(const SwitchServer& server, const std::vector<Group>& broken) {
   v1::SwitchReport report;
-  const SwitchNumbers numbers = server.Numbers();
+  const ServerNumbers numbers = server.Numbers();
   report.set_entries_used(static_cast<uint32_t>(server.table().size()));
   report.set_memory_used_bytes(server.table().memory_bytes());
   v1::SwitchCounters& counters = *report.mutable_counters();

@@ -1,7 +1,6 @@
 #include "proto/text/exit_status.h"
 
 #include <cstdio>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
