@@ -260,7 +260,7 @@ Connection::Connection(std::string server, absl::Duration deadline,
       stubs_(v1::Admin::NewStub(channel), v1::Agents::NewStub(channel),
              v1::Fabric::NewStub(channel), v1::Jobs::NewStub(channel),
              v1::Mapping::NewStub(channel), v1::Placements::NewStub(channel),
-             v1::Trees::NewStub(channel)) {}
+             v1::Switches::NewStub(channel), v1::Trees::NewStub(channel)) {}
 
 void Connection::Begin(grpc::ClientContext& context) const {
   context.set_deadline(std::chrono::system_clock::now() +

@@ -24,6 +24,7 @@
 #include "coppice/v1/jobs.grpc.pb.h"
 #include "coppice/v1/mapping.grpc.pb.h"
 #include "coppice/v1/placements.grpc.pb.h"
+#include "coppice/v1/switches.grpc.pb.h"
 #include "coppice/v1/trees.grpc.pb.h"
 #include "proto/status_conversion.h"
 
@@ -35,6 +36,7 @@ using FabricStub = v1::Fabric::StubInterface;
 using JobsStub = v1::Jobs::StubInterface;
 using MappingStub = v1::Mapping::StubInterface;
 using PlacementsStub = v1::Placements::StubInterface;
+using SwitchesStub = v1::Switches::StubInterface;
 using TreesStub = v1::Trees::StubInterface;
 
 // Thread-safe.
@@ -115,7 +117,8 @@ class Connection {
   std::function<void(bool)> on_wait_;
   std::tuple<std::unique_ptr<AdminStub>, std::unique_ptr<AgentsStub>, std::unique_ptr<FabricStub>,
              std::unique_ptr<JobsStub>, std::unique_ptr<MappingStub>,
-             std::unique_ptr<PlacementsStub>, std::unique_ptr<TreesStub>>
+             std::unique_ptr<PlacementsStub>, std::unique_ptr<SwitchesStub>,
+             std::unique_ptr<TreesStub>>
       stubs_;
 };
 

@@ -1,4 +1,5 @@
-// coppicectl agent and coppicectl distance: the nodes' agents, and what they measure.
+// coppicectl agent and coppicectl distance: the agents of nodes and switches, and what nodes
+// measure.
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
@@ -37,6 +38,25 @@ int ListAgents(Session& session, Connection& connection) {
                                          : "TCP",
                          hello.version());
         });
+  });
+}
+
+int ListSwitchAgents(Session& session, Connection& connection) {
+  return Show(session, ListAll(connection, &SwitchesStub::ListSwitchAgents), [&](const auto& list) {
+    PrintRows(session,
+              {"GUID", "STATE", "SINCE", "ENTRIES", "OF", "COLLECTIVES", "REFUSED", "BROKEN",
+               "LISTENS AT", "VERSION"},
+              {2, 8, 9}, list.switches(), [](const v1::SwitchAgent& agent) {
+                const v1::SwitchHello& hello = agent.hello();
+                const v1::SwitchReport& report = agent.last_report();
+                uint64_t refused = 0;
+                for (const auto& [reason, count] : report.counters().refusals()) refused += count;
+                return CellsOf(hello.switch_guid(), agent.connected() ? "connected" : "gone",
+                               TimeText(agent.since()), report.entries_used(),
+                               hello.abilities().entries(), report.counters().collectives(),
+                               refused, report.counters().broken(), hello.address(),
+                               hello.version());
+              });
   });
 }
 
@@ -299,11 +319,15 @@ absl::StatusOr<std::string> DistanceMatrixText(const std::vector<std::string>& m
 }
 
 void AddAgentCommands(CLI::App& app, Session& session) {
-  CLI::App* agents = app.add_subcommand("agent", "Agents of the nodes");
+  CLI::App* agents = app.add_subcommand("agent", "Agents of the nodes, and of switches");
   agents->require_subcommand(1);
   AddWideOption(
       *AddCommand(*agents, session, "list", "All that are or were connected, by host", ListAgents),
       session);
+  AddWideOption(*AddCommand(*agents, session, "switches",
+                            "Switches that carry trees, and what they did since they started",
+                            ListSwitchAgents),
+                session);
 }
 
 void AddDistanceCommands(CLI::App& app, Session& session) {

@@ -147,10 +147,20 @@ class Switches(unittest.TestCase):
         tree = self.create(job)
         members = self.members(tree)
         self.check_sums(members, range(1, 200))
+        self.check_listing(tree)
         self.good("tree", "release", tree)
         # The entry is gone, and its members are told.
         with self.assertRaises(ConnectionError):
             members[0].sum(1000, [1])
+
+    def check_listing(self, tree):
+        serving = self.serving(tree)
+        lines = [line.split() for line in self.good("agent", "switches").splitlines()[1:]]
+        self.assertEqual({line[0] for line in lines if line[1] == "connected"}, set(self.names))
+        # Reports come every 10 s: what the switch has, and what it has done.
+        wait_until(lambda: all(switch.last_report.entries_used == (switch.hello.switch_guid in serving) and
+                               switch.last_report.counters.collectives == 199 * (switch.hello.switch_guid in serving)
+                               for switch in self.agents.ListSwitchAgents().switches), "no report of what was done")
 
     def test_the_switches_own_bounds_are_the_daemons(self):
         job = self.register()

@@ -408,7 +408,7 @@ class CommandLine(unittest.TestCase):
         self.addCleanup(channel.close)
         pool = Reflection(channel).pool_of("coppice.v1.Jobs", "coppice.v1.Trees",
                                            "coppice.v1.Fabric", "coppice.v1.Admin",
-                                           "coppice.v1.Agents")
+                                           "coppice.v1.Agents", "coppice.v1.Switches")
         job = self.register("--name", "names")
         self.good("tree", "create", "--job", job)
         for message, command in (
@@ -419,7 +419,7 @@ class CommandLine(unittest.TestCase):
                 ("TypeTable", "table"), ("ListEventsResponse", "events"),
                 ("ListPortCountersResponse", "fabric counters S0"),
                 ("PortHistory", "fabric history S0 1"),
-                ("ListAgentsResponse", "agent list"),
+                ("ListAgentsResponse", "agent list"), ("ListSwitchAgentsResponse", "agent switches"),
                 ("ListDistancesResponse", "distance list"),
                 ("ListJobsResponse", "job list"), ("Job", "job show " + job),
                 ("KeepAliveResponse", "job keepalive " + job), ("ListTreesResponse", "tree list")):
