@@ -365,6 +365,25 @@ const int32_t* coppice_tree_parents(const coppice_tree* tree) {
   return tree->answer.parents.data();
 }
 
+coppice_status coppice_tree_carriage(const coppice_tree* tree, coppice_carriage* carriage) {
+  const coppice::TreeAnswer& answer = tree->answer;
+  if (carriage == nullptr || carriage->size < sizeof *carriage) {
+    return coppice::Tell(coppice::Wrong("carriage: give one that COPPICE_INIT has made"));
+  }
+  if (answer.key.empty()) return coppice::Tell({COPPICE_NOT_FOUND, "no switch carries the tree"});
+  carriage->key = reinterpret_cast<const unsigned char*>(answer.key.data());
+  carriage->segment_bytes = answer.segment_bytes;
+  carriage->window = answer.window;
+  return coppice::Tell({});
+}
+
+const char* coppice_tree_switch_address(const coppice_tree* tree, uint32_t node) {
+  const coppice::TreeAnswer& answer = tree->answer;
+  const size_t number = node - size_t{answer.ranks};
+  const bool is_there = node >= answer.ranks && number < answer.switch_addresses.size();
+  return is_there ? answer.switch_addresses[number].c_str() : "";
+}
+
 coppice_status coppice_job_register(coppice_client* client, const coppice_job_request* request,
                                     uint64_t* job) {
   return coppice::RunOn(client,

@@ -179,6 +179,24 @@ COPPICE_API uint32_t coppice_tree_root(const coppice_tree* tree);
 /* [nodes] number of each node's parent, -1 of the root; lives as long as the handle. */
 COPPICE_API const int32_t* coppice_tree_parents(const coppice_tree* tree);
 
+/* How members use the switches that carry a tree of type II: agents/switch/README.md has the
+ * frames. A node is child number c of its parent if c nodes with smaller numbers have the same
+ * parent. */
+#define COPPICE_KEY_BYTES 16
+typedef struct coppice_carriage {
+  size_t size;
+  const unsigned char* key; /* [COPPICE_KEY_BYTES], of this revision: who shows it is a member */
+  uint32_t segment_bytes;   /* of the longest segment */
+  uint32_t window;          /* segments in flight */
+} coppice_carriage;
+/* COPPICE_NOT_FOUND: no switch carries it, or it is of another user's job. What it points to lives
+ * as long as the handle. */
+COPPICE_API coppice_status coppice_tree_carriage(const coppice_tree* tree,
+                                                 coppice_carriage* carriage);
+/* "10.0.0.7:18516", where serving switch `node`, of ranks..nodes-1, listens; "": it is away, or no
+ * switch carries the tree, or it is no such node. */
+COPPICE_API const char* coppice_tree_switch_address(const coppice_tree* tree, uint32_t node);
+
 /* ---- what becomes of trees ------------------------------------------------------------------ */
 
 typedef enum coppice_change {

@@ -165,6 +165,16 @@ std::string EncodeTreeRequest(const coppice_tree_request& request, std::string_v
   return writer.Number(7, static_cast<uint64_t>(request.type)).Number(9, request.width).text();
 }
 
+bool DecodeCarriage(std::string_view message, TreeAnswer& tree) {
+  return ForEachField(message, [&](Reader& in) {
+    if (in.field() == 1) tree.key = in.bytes();
+    if (in.field() == 2) tree.segment_bytes = static_cast<uint32_t>(in.number());
+    if (in.field() == 3) tree.window = static_cast<uint32_t>(in.number());
+    if (in.field() == 6) tree.switch_addresses.emplace_back(in.bytes());
+    return true;
+  });
+}
+
 bool DecodeTree(std::string_view message, TreeAnswer& tree) {
   return ForEachField(message, [&](Reader& in) {
     const uint32_t number = static_cast<uint32_t>(in.number());
@@ -177,6 +187,7 @@ bool DecodeTree(std::string_view message, TreeAnswer& tree) {
     if (field == 17) tree.revision = number;
     if (field == 19) tree.root = number;
     if (field == 12) return DecodePrediction(in.bytes(), tree.predicted_us);
+    if (field == 26) return DecodeCarriage(in.bytes(), tree);
     return field != 20 || DecodeNodes(in.bytes(), tree.parents);
   });
 }
@@ -186,6 +197,11 @@ bool IsWhole(const TreeAnswer& tree) {
   const size_t count = tree.parents.size();
   if (tree.ranks == 0 || tree.ranks > count || tree.root >= count) return false;
   if (tree.parents[tree.root] != -1) return false;
+  if (!tree.key.empty() &&
+      (tree.key.size() != COPPICE_KEY_BYTES || tree.segment_bytes == 0 || tree.window == 0 ||
+       tree.switch_addresses.size() != count - tree.ranks)) {
+    return false;
+  }
   constexpr uint32_t kUnknown = 0, kRoot = 1;
   std::vector<uint32_t> walk_of(count, kUnknown);  // number of the walk that came by
   walk_of[tree.root] = kRoot;

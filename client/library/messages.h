@@ -71,9 +71,14 @@ struct TreeAnswer {
   double predicted_us = 0;
   std::string reason;
   std::vector<int32_t> parents;  // empty: the answer had no nodes
+  // How switches carry it; without a key none do.
+  std::string key;
+  uint32_t segment_bytes = 0, window = 0;
+  std::vector<std::string> switch_addresses;
 };
 bool DecodeTree(std::string_view message, TreeAnswer& tree);
-// Its nodes are those of a tree: lists fit each other, and from each node one comes to the root.
+// Its nodes are those of a tree: lists fit each other, and from each node one comes to the root; if
+// it is carried, so by each of its switches.
 bool IsWhole(const TreeAnswer& tree);
 
 std::string EncodeWatch(uint64_t job, std::string_view resume_token);

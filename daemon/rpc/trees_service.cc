@@ -90,11 +90,18 @@ void ToProto(const BatchComparison& comparison, v1::BatchComparison& message) {
   bounds.set_most_packets(comparison.bounds.most_packets);
 }
 
+// Where a switch listens that carries trees. The manager outlives what it is told with.
+std::function<std::string(Guid)> AddressOfSwitch(Manager* manager) {
+  return [manager](Guid guid) { return manager->switches().AddressOf(guid); };
+}
+
 // To whose job it is.
-void ToProto(const BatchView::Tree& tree, TreeDetail detail, v1::BatchTree& message) {
+void ToProto(const BatchView::Tree& tree, TreeDetail detail, AddressOf address_of,
+             v1::BatchTree& message) {
   message.set_communicator(tree.communicator);
   ToProto(tree.view, detail, *message.mutable_tree());
-  if (detail == TreeDetail::kFull) CarriageToProto(*tree.view.record, *message.mutable_tree());
+  if (detail != TreeDetail::kFull) return;
+  CarriageToProto(*tree.view.record, address_of, *message.mutable_tree());
 }
 
 void ToProto(const BatchView& batch, v1::BatchSummary& summary) {
@@ -143,12 +150,13 @@ constexpr size_t kMaxWaitingBatches = 8;
 using BatchStream = UpdateStream<v1::BatchCreateTreesUpdate>;
 
 // The trees one by one, then the summary.
-BatchStream::Answers AnswersOf(std::shared_ptr<const BatchView> batch, TreeDetail detail) {
-  return [batch = std::move(batch), detail,
+BatchStream::Answers AnswersOf(std::shared_ptr<const BatchView> batch, TreeDetail detail,
+                               std::function<std::string(Guid)> address_of) {
+  return [batch = std::move(batch), detail, address_of = std::move(address_of),
           written = size_t{0}](v1::BatchCreateTreesUpdate& update) mutable {
     if (written > batch->trees.size()) return false;
     if (written < batch->trees.size()) {
-      ToProto(batch->trees[written], detail, *update.mutable_tree());
+      ToProto(batch->trees[written], detail, address_of, *update.mutable_tree());
     } else {
       ToProto(*batch, *update.mutable_summary());
     }
@@ -208,9 +216,9 @@ class TreesService final : public Service {
     auto answer = [this, call, &response](absl::StatusOr<TreeView> tree) {
       if (!tree.ok()) return call->End(tree.status());
       const size_t ranks = tree->record->ranks.size();
-      call->AnswerRanks(workers_, ranks, [call, &response, tree = *std::move(tree)] {
+      call->AnswerRanks(workers_, ranks, [this, call, &response, tree = *std::move(tree)] {
         ToProto(tree, TreeDetail::kFull, response);
-        CarriageToProto(*tree.record, response);  // whose job it is was asked before
+        CarriageToProto(*tree.record, AddressOfSwitch(manager_), response);  // its owner asked
         call->End(absl::OkStatus());
       });
     };
@@ -254,10 +262,11 @@ class TreesService final : public Service {
           watch.is_cancelled = [stream] { return stream->is_over(); };
           manager->BatchCreateTrees(
               std::move(args), std::move(watch),
-              [stream, detail](absl::StatusOr<std::shared_ptr<const BatchView>> batch) {
+              [manager, stream, detail](absl::StatusOr<std::shared_ptr<const BatchView>> batch) {
                 if (!batch.ok()) return stream->End(batch.status());
                 const size_t held = BytesOf(**batch);
-                stream->Answer(AnswersOf(*std::move(batch), detail), held);
+                stream->Answer(AnswersOf(*std::move(batch), detail, AddressOfSwitch(manager)),
+                               held);
               });
         },
         kMaxWaitingBatches);
@@ -311,19 +320,13 @@ class TreesService final : public Service {
                                   view == nullptr ? nullptr : view->snapshot->fabric.get(),
                                   response));
       if (is_told) {
-        CarriageToProto(record, request.rank(), ParentAddress(record, request.rank()), response);
+        CarriageToProto(record, request.rank(), AddressOfSwitch(manager_), response);
       }
       return absl::OkStatus();
     }
     ToProto(tree, detail, response);
-    if (is_told) CarriageToProto(record, response);
+    if (is_told) CarriageToProto(record, AddressOfSwitch(manager_), response);
     return absl::OkStatus();
-  }
-
-  // Where the switch above that rank of a tree that is carried listens; empty: it is away.
-  std::string ParentAddress(const TreeRecord& record, uint32_t rank) const {
-    const auto parent = static_cast<size_t>(record.parents[rank]);
-    return manager_->switches().AddressOf(record.switches[parent - record.ranks.size()].guid);
   }
 
   absl::Status ListTrees(const v1::ListTreesRequest& request, v1::ListTreesResponse& response) {

@@ -148,6 +148,14 @@ class Switches(unittest.TestCase):
         members = self.members(tree)
         self.check_sums(members, range(1, 200))
         self.check_listing(tree)
+        # One member that is told all learns of each switch what each of its members does.
+        whole = self.trees.GetTree(id=tree)
+        parent = [whole.nodes.parents[rank] - HOSTS for rank in range(HOSTS)]
+        views = [self.trees.GetTree(id=tree, view=RANK_VIEW, rank=rank).carriage for rank in range(HOSTS)]
+        self.assertEqual([whole.carriage.switch_addresses[switch] for switch in parent],
+                         [view.parent_address for view in views])
+        self.assertEqual([parent[:rank].count(parent[rank]) for rank in range(HOSTS)],
+                         [view.number_at_parent for view in views])
         self.good("tree", "release", tree)
         # The entry is gone, and its members are told.
         with self.assertRaises(ConnectionError):

@@ -331,19 +331,30 @@ absl::Status RankToProto(const TreeView& view, uint32_t rank, const Fabric* fabr
   return absl::OkStatus();
 }
 
-void CarriageToProto(const TreeRecord& record, v1::Tree& tree) {
-  if (record.carriage.key.empty()) return;
-  v1::Carriage& carriage = *tree.mutable_carriage();
-  carriage.set_key(record.carriage.key);
-  carriage.set_segment_bytes(record.carriage.segment_bytes);
-  carriage.set_window(record.carriage.window);
+namespace {
+
+void TermsToProto(const CarriageRecord& terms, v1::Carriage& carriage) {
+  carriage.set_key(terms.key);
+  carriage.set_segment_bytes(terms.segment_bytes);
+  carriage.set_window(terms.window);
 }
 
-void CarriageToProto(const TreeRecord& record, uint32_t rank, std::string parent_address,
+}  // namespace
+
+void CarriageToProto(const TreeRecord& record, AddressOf address_of, v1::Tree& tree) {
+  if (record.carriage.key.empty()) return;
+  TermsToProto(record.carriage, *tree.mutable_carriage());
+  for (const TreeSwitchRecord& serving : record.switches) {
+    tree.mutable_carriage()->add_switch_addresses(address_of(serving.guid));
+  }
+}
+
+void CarriageToProto(const TreeRecord& record, uint32_t rank, AddressOf address_of,
                      v1::Tree& tree) {
   if (record.carriage.key.empty()) return;
-  CarriageToProto(record, tree);
-  tree.mutable_carriage()->set_parent_address(std::move(parent_address));
+  TermsToProto(record.carriage, *tree.mutable_carriage());
+  const auto parent = static_cast<size_t>(record.parents[rank]) - record.ranks.size();
+  tree.mutable_carriage()->set_parent_address(address_of(record.switches[parent].guid));
   tree.mutable_carriage()->set_number_at_parent(NumbersAtParents(record)[rank]);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coppice/v1/trees.pb.h"
@@ -33,12 +34,13 @@ void ToProto(const TreeView& view, TreeDetail detail, v1::Tree& tree);
 // communicator has no such rank. O(nodes).
 absl::Status RankToProto(const TreeView& view, uint32_t rank, const Fabric* fabric, v1::Tree& tree);
 
+// Where the switch of that GUID listens; empty: it is away.
+using AddressOf = absl::FunctionRef<std::string(Guid)>;
 // How the tree's members use the switches that carry it; nothing where none do. To be told to
 // whoever owns the tree's job, and to nobody else.
-void CarriageToProto(const TreeRecord& record, v1::Tree& tree);
-// The same for one of its ranks, whose parent listens at `parent_address`. O(nodes).
-void CarriageToProto(const TreeRecord& record, uint32_t rank, std::string parent_address,
-                     v1::Tree& tree);
+void CarriageToProto(const TreeRecord& record, AddressOf address_of, v1::Tree& tree);
+// The same for one of its ranks. O(nodes).
+void CarriageToProto(const TreeRecord& record, uint32_t rank, AddressOf address_of, v1::Tree& tree);
 
 v1::Operation ToProto(Operation operation);
 absl::StatusOr<Operation> FromProto(v1::Operation operation);

@@ -206,6 +206,27 @@ TEST(MessagesTest, TreesAndChanges) {
   EXPECT_EQ(tree.root, 3u);
   EXPECT_THAT(tree.parents, ElementsAre(3, 3, 3, -1));
   EXPECT_TRUE(IsWhole(tree));
+  EXPECT_TRUE(tree.key.empty());
+  v1::Tree carried = SomeTree();
+  carried.mutable_carriage()->set_key("0123456789abcdef");
+  carried.mutable_carriage()->set_segment_bytes(4096);
+  carried.mutable_carriage()->set_window(8);
+  carried.mutable_carriage()->add_switch_addresses("10.0.0.7:18516");
+  TreeAnswer known;
+  ASSERT_TRUE(DecodeTree(carried.SerializeAsString(), known));
+  EXPECT_EQ(known.key, "0123456789abcdef");
+  EXPECT_EQ(known.segment_bytes, 4096u);
+  EXPECT_EQ(known.window, 8u);
+  EXPECT_THAT(known.switch_addresses, ElementsAre("10.0.0.7:18516"));
+  EXPECT_TRUE(IsWhole(known));
+  for (const auto spoil :
+       {+[](TreeAnswer& of) { of.key.pop_back(); }, +[](TreeAnswer& of) { of.window = 0; },
+        +[](TreeAnswer& of) { of.segment_bytes = 0; },
+        +[](TreeAnswer& of) { of.switch_addresses.clear(); }}) {
+    TreeAnswer wrong = known;
+    spoil(wrong);
+    EXPECT_FALSE(IsWhole(wrong));
+  }
 
   v1::TreeChange change;
   change.set_kind(v1::TREE_CHANGE_KIND_REVISED);
