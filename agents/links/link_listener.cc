@@ -4,41 +4,35 @@
 #include <asio/error.hpp>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-
 namespace coppice {
 namespace {
 
 // Between two tries to accept when the process has no descriptor left.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
-absl::Status CannotListenAt(const std::string& address, const std::error_code& error) {
-  return absl::UnavailableError(absl::StrCat("listen ", address, ": ", error.message()));
-}
-
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LinkListener>> LinkListener::Listen(asio::io_context* io,
-                                                                   const std::string& address,
-                                                                   Options options, Events events) {
+std::unique_ptr<LinkListener> LinkListener::Listen(asio::io_context* io, const std::string& address,
+                                                   Options options, Events events,
+                                                   std::error_code* error) {
   std::string host, port;
-  std::error_code error;
-  if (!SplitAddress(address, &host, &port)) error = asio::error::invalid_argument;
+  error->clear();
+  const bool is_split = SplitAddress(address, &host, &port);
   const asio::ip::address numeric =
-      error ? asio::ip::address() : asio::ip::make_address(host, error);
-  if (error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("listen \"", address, "\": give ADDRESS:PORT, such as 0.0.0.0:18516"));
+      is_split ? asio::ip::make_address(host, *error) : asio::ip::address();
+  if (!is_split || *error) {
+    *error = std::make_error_code(std::errc::invalid_argument);
+    return nullptr;
   }
   const asio::ip::tcp::endpoint endpoint(numeric, static_cast<uint16_t>(std::stoul(port)));
   asio::ip::tcp::acceptor acceptor(*io);
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) return CannotListenAt(address, error);
-  const asio::ip::tcp::endpoint bound = acceptor.local_endpoint(error);
-  if (error) return CannotListenAt(address, error);
+  acceptor.open(endpoint.protocol(), *error);
+  if (!*error) acceptor.set_option(asio::socket_base::reuse_address(true), *error);
+  if (!*error) acceptor.bind(endpoint, *error);
+  if (!*error) acceptor.listen(asio::socket_base::max_listen_connections, *error);
+  if (*error) return nullptr;
+  const asio::ip::tcp::endpoint bound = acceptor.local_endpoint(*error);
+  if (*error) return nullptr;
   std::unique_ptr<LinkListener> listener(
       new LinkListener(std::move(acceptor), bound.port(), options, std::move(events)));
   listener->Accept();

@@ -1,6 +1,7 @@
 // Accepts links from anybody, and hands on those that say hello. Whoever has not is a stranger: of
 // them there are so many at most, the oldest goes for the next, and each costs one buffer of 64
-// bytes and a descriptor, for so long.
+// bytes and a descriptor, for so long. Plain C++, for the library that is preloaded into MPI
+// programs.
 #ifndef COPPICE_AGENTS_LINKS_LINK_LISTENER_H_
 #define COPPICE_AGENTS_LINKS_LINK_LISTENER_H_
 
@@ -14,8 +15,8 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <system_error>
 
-#include "absl/status/statusor.h"
 #include "agents/links/frame.h"
 #include "agents/links/link.h"
 
@@ -38,11 +39,11 @@ class LinkListener final {
     std::function<void(Refusal refusal)> on_refused;
   };
 
-  // `address`: "ADDRESS:PORT", numeric; port 0: any. INVALID_ARGUMENT: it is none. UNAVAILABLE: it
-  // cannot be listened at, or no descriptor is left.
-  static absl::StatusOr<std::unique_ptr<LinkListener>> Listen(asio::io_context* io,
-                                                              const std::string& address,
-                                                              Options options, Events events);
+  // `address`: "ADDRESS:PORT", numeric; port 0: any. Null with *error: std::errc::invalid_argument,
+  // it is none; another one, it cannot be listened at, or no descriptor is left.
+  static std::unique_ptr<LinkListener> Listen(asio::io_context* io, const std::string& address,
+                                              Options options, Events events,
+                                              std::error_code* error);
   ~LinkListener();
   LinkListener(const LinkListener&) = delete;
   LinkListener& operator=(const LinkListener&) = delete;

@@ -4,11 +4,21 @@
 #include <asio/post.hpp>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace coppice {
 namespace {
 
 // Besides a window of results: the welcome, the last word and answers to pings.
 constexpr size_t kOtherChildFrames = 8;
+
+absl::Status CannotListenAt(const std::string& address, const std::error_code& error) {
+  if (error == std::errc::invalid_argument) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("listen \"", address, "\": give ADDRESS:PORT, such as 0.0.0.0:18516"));
+  }
+  return absl::UnavailableError(absl::StrCat("listen ", address, ": ", error.message()));
+}
 
 FrameHeader AnswerTo(const FrameHeader& header, FrameKind kind) {
   FrameHeader answer;
@@ -25,13 +35,14 @@ absl::StatusOr<std::unique_ptr<SwitchServer>> SwitchServer::Listen(asio::io_cont
                                                                    const Options& options) {
   std::unique_ptr<SwitchServer> server(new SwitchServer(io, options));
   SwitchServer* const raw = server.get();
-  auto listener =
+  std::error_code error;
+  server->listener_ =
       LinkListener::Listen(io, options.listen, options.strangers,
                            {[raw](const std::shared_ptr<Link>& link, const FrameHeader& hello,
                                   const LinkKey& key) { raw->OnHello(link, hello, key); },
-                            [raw](Refusal refusal) { raw->Count(refusal); }});
-  if (!listener.ok()) return listener.status();
-  server->listener_ = *std::move(listener);
+                            [raw](Refusal refusal) { raw->Count(refusal); }},
+                           &error);
+  if (server->listener_ == nullptr) return CannotListenAt(options.listen, error);
   server->LookForStalls();
   return server;
 }

@@ -48,7 +48,8 @@ class SwitchServer final {
     std::chrono::milliseconds stall{5'000};
   };
 
-  // Errors as LinkListener::Listen.
+  // INVALID_ARGUMENT: `listen` is no address. UNAVAILABLE: it cannot be listened at, or no
+  // descriptor is left.
   static absl::StatusOr<std::unique_ptr<SwitchServer>> Listen(asio::io_context* io,
                                                               const Options& options);
   ~SwitchServer();

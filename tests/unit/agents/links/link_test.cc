@@ -176,15 +176,16 @@ struct Door {
   std::unique_ptr<LinkListener> listener;
 
   Door(asio::io_context& io, LinkListener::Options options) {
-    auto opened = LinkListener::Listen(
+    std::error_code error;
+    listener = LinkListener::Listen(
         &io, "127.0.0.1:0", options,
         {[this](const std::shared_ptr<Link>& link, const FrameHeader& hello, const LinkKey& key) {
            links.push_back(link);
            hellos.emplace_back(hello, key);
          },
-         [this](Refusal refusal) { ++refused[refusal]; }});
-    EXPECT_TRUE(opened.ok());
-    listener = *std::move(opened);
+         [this](Refusal refusal) { ++refused[refusal]; }},
+        &error);
+    EXPECT_NE(listener, nullptr) << error.message();
   }
   asio::ip::tcp::socket Knock(asio::io_context& io) const {
     asio::ip::tcp::socket socket(io);
@@ -248,12 +249,15 @@ TEST(LinkListener, OfStrangersTheOldestGoes) {
 TEST(LinkListener, RefusesWhatIsNoAddressOrIsTaken) {
   asio::io_context io;
   Door door(io, {});
+  std::error_code error;
   for (const std::string& address :
        {std::string("x"), std::string("localhost:1"), std::string("1.2.3.4")}) {
-    EXPECT_TRUE(absl::IsInvalidArgument(LinkListener::Listen(&io, address, {}, {}).status()));
+    EXPECT_EQ(LinkListener::Listen(&io, address, {}, {}, &error), nullptr);
+    EXPECT_EQ(error, std::errc::invalid_argument);
   }
   const std::string taken = "127.0.0.1:" + std::to_string(door.listener->port());
-  EXPECT_TRUE(absl::IsUnavailable(LinkListener::Listen(&io, taken, {}, {}).status()));
+  EXPECT_EQ(LinkListener::Listen(&io, taken, {}, {}, &error), nullptr);
+  EXPECT_EQ(error, std::errc::address_in_use);
 }
 
 }  // namespace
