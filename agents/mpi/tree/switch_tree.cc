@@ -206,7 +206,7 @@ std::string SwitchTree::trouble() const {
 // --- a collective ------------------------------------------------------------------------------
 
 Carried SwitchTree::Carry(const SwitchCollective& collective) {
-  if (is_natively_) return {Carried::How::kNatively, nullptr, 0};
+  if (is_natively_) return {Carried::How::kNatively, nullptr, 0, false};
   const bool may_be =
       collective.number == next_ && collective.bytes <= options_.max_bytes &&
       collective.operation != ReductionOperation::kNone && collective.type != ElementType::kNone &&
@@ -339,13 +339,14 @@ void SwitchTree::Act(const AgreementActions& actions) {
         if (leaf_.link != nullptr) std::exchange(leaf_.link, nullptr)->Close();
         break;
       case AgreementAction::Kind::kComplete:
-        End({Carried::How::kAlongTree, action.result, 0});
+        End({Carried::How::kAlongTree, action.result, 0,
+             agreement_.state().phase != Agreement::Phase::kWhole});
         break;
       case AgreementAction::Kind::kGoNatively:
-        End({Carried::How::kNatively, nullptr, 0});
+        End({Carried::How::kNatively, nullptr, 0, false});
         break;
       case AgreementAction::Kind::kAbort:
-        End({Carried::How::kLost, nullptr, action.member});
+        End({Carried::How::kLost, nullptr, action.member, false});
         break;
     }
   }

@@ -74,6 +74,7 @@ struct Carried {
   How how = How::kMisused;
   SharedBytes result;
   uint32_t lost = 0;
+  bool is_handed_on = false;  // the result, by a member, as the tree broke
 };
 
 // One program's thread at a time calls it.

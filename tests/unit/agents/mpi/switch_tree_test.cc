@@ -343,22 +343,25 @@ TEST(SwitchTree, AllMembersHaveTheResultsOfManyCollectives) {
 // How all members ended each number.
 class Record {
  public:
-  void Add(uint64_t number, How how) {
+  void Add(uint64_t number, const Carried& carried) {
     const std::lock_guard lock(mutex_);
-    const auto [place, is_new] = ways_.emplace(number, how);
-    EXPECT_EQ(place->second, how) << "number " << number;
+    const auto [place, is_new] = ways_.emplace(number, carried.how);
+    handed_on_ += carried.is_handed_on ? 1 : 0;
+    EXPECT_EQ(place->second, carried.how) << "number " << number;
     ++members_[number];
   }
   void ExpectAll(uint64_t numbers, size_t members) {
     for (uint64_t number = 1; number <= numbers; ++number) EXPECT_EQ(members_[number], members);
   }
-  bool Has(How how) const {
-    return std::any_of(ways_.begin(), ways_.end(),
-                       [how](const auto& way) { return way.second == how; });
+  uint64_t Numbers(How how) const {
+    return static_cast<uint64_t>(std::count_if(
+        ways_.begin(), ways_.end(), [how](const auto& way) { return way.second == how; }));
   }
+  uint64_t handed_on() const { return handed_on_; }
 
  private:
   std::mutex mutex_;
+  uint64_t handed_on_ = 0;
   std::map<uint64_t, How> ways_;
   std::map<uint64_t, size_t> members_;
 };
@@ -367,7 +370,7 @@ class Record {
 TEST(SwitchTree, WhateverEndsAllMembersEndEachCollectiveTheSameWay) {
   std::mt19937_64 random(TestSeed());
   constexpr uint64_t kNumbers = 40;
-  int broken = 0;
+  uint64_t broken = 0, along_tree = 0, handed_on = 0;
   for (int round = 0; round < (FullTier() ? 300 : 20); ++round) {
     Fabric fabric(kFanouts[static_cast<size_t>(round) % kFanouts.size()]);
     std::vector<Plan> plans;
@@ -384,7 +387,7 @@ TEST(SwitchTree, WhateverEndsAllMembersEndEachCollectiveTheSameWay) {
             if (begun++ == instant) is_switch ? fabric.Stop(victim) : fabric.Cut(victim);
             const Plan& plan = plans[number - 1];
             const Carried carried = tree.Carry(plan.At(number, self));
-            record.Add(number, carried.how);
+            record.Add(number, carried);
             if (carried.how == How::kAlongTree) {
               EXPECT_EQ(*carried.result, plan.result) << "number " << number << " member " << self;
             } else if (carried.how == How::kNatively) {
@@ -400,11 +403,15 @@ TEST(SwitchTree, WhateverEndsAllMembersEndEachCollectiveTheSameWay) {
         // A switch that has not yet been welcome at its parent's seeks it on and on.
         [](SwitchTreeOptions* options) { options->patience = std::chrono::milliseconds(2'000); });
     record.ExpectAll(kNumbers, fabric.members());
-    broken += record.Has(How::kNatively) ? 1 : 0;
+    broken += record.Numbers(How::kNatively) > 0 ? 1 : 0;
+    along_tree += record.Numbers(How::kAlongTree);
+    handed_on += record.handed_on();
   }
-  // Some are ended when nothing is under way any more.
+  std::cout << broken << " broken trees, " << along_tree << " collectives along them, " << handed_on
+            << " results handed on\n";
+  // Some are ended when nothing is under way any more, some at the beginning.
   EXPECT_GT(broken, 10);
-  std::cout << broken << " broken trees\n";
+  EXPECT_GT(along_tree, 10 * kNumbers / 4);
 }
 
 // Only a member that is needed is missed: the tree goes on without the link to member 0, and when
@@ -453,6 +460,7 @@ TEST(SwitchTree, WhoLacksTheLastResultGetsItFromOneThatHasIt) {
       const Carried first = tree.Carry(collective);
       ASSERT_EQ(first.how, How::kAlongTree);
       EXPECT_EQ(*first.result, result);
+      EXPECT_EQ(first.is_handed_on, self == held);
       if (self != held && --left == 0) fabric.WireOf(held).Cut();
       collective.number = 2;
       EXPECT_EQ(tree.Carry(collective).how, How::kNatively);
