@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <asio/error.hpp>
+#include <cerrno>
 #include <utility>
 
 namespace coppice {
@@ -56,9 +57,10 @@ void LinkListener::Accept() {
   acceptor_.async_accept([this, alive = std::weak_ptr<bool>(alive_)](const std::error_code& error,
                                                                      asio::ip::tcp::socket socket) {
     if (alive.expired()) return;
-    const bool is_spent =
-        error == asio::error::no_descriptors || error == asio::error::no_buffer_space ||
-        error == asio::error::no_memory || error == std::errc::too_many_files_open_in_system;
+    const bool is_spent = error == asio::error::no_descriptors ||
+                          error == asio::error::no_buffer_space ||
+                          error == asio::error::no_memory ||
+                          error == std::error_code(ENFILE, asio::error::get_system_category());
     if (is_spent) return AcceptLater();
     if (!error) Take(std::move(socket));
     Accept();

@@ -257,7 +257,7 @@ TEST(LinkListener, RefusesWhatIsNoAddressOrIsTaken) {
   }
   const std::string taken = "127.0.0.1:" + std::to_string(door.listener->port());
   EXPECT_EQ(LinkListener::Listen(&io, taken, {}, {}, &error), nullptr);
-  EXPECT_EQ(error, std::errc::address_in_use);
+  EXPECT_EQ(error, asio::error::address_in_use);
 }
 
 }  // namespace
