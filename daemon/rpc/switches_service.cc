@@ -286,7 +286,10 @@ class SwitchesService final : public Service {
     Unary("ListSwitchAgents", &SwitchesService::ListSwitchAgents, "switches", {.pool = workers_});
   }
 
-  void CloseStreams() override { streams_.Close(); }
+  void CloseStreams() override {
+    manager_->switches().Stop();  // first: trees are not to be mended for these ends
+    streams_.Close();
+  }
 
  private:
   grpc::ServerBidiReactor<v1::SwitchMessage, v1::SwitchTask>* Connect(

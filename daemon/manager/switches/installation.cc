@@ -209,6 +209,7 @@ std::optional<Guid> SwitchInstaller::Disconnect(SwitchSession session) {
   std::optional<Guid> gone;
   {
     std::lock_guard lock(mutex_);
+    if (closed_) return std::nullopt;
     gone = table_.Leave(session, clock_->Now(), clock_->Monotonic(), kPatience);
     if (!gone) return std::nullopt;
     Leave(*gone, session, actions);
@@ -227,7 +228,7 @@ std::optional<Guid> SwitchInstaller::Disconnect(SwitchSession session) {
 
 std::optional<Guid> SwitchInstaller::GuidOf(SwitchSession session) const {
   std::lock_guard lock(mutex_);
-  const SwitchTable::Switch* const one = table_.Find(session);
+  const SwitchTable::Switch* const one = closed_ ? nullptr : table_.Find(session);
   return one == nullptr ? std::nullopt : std::optional(one->hello.guid);
 }
 
@@ -480,7 +481,7 @@ void SwitchInstaller::Remove(const SwitchGroup& group) {
 }
 
 void SwitchInstaller::Lose(const SwitchGroup& group, std::string why, std::vector<TreeId>& lost) {
-  if (!lost_.try_emplace(group, std::move(why)).second) return;
+  if (closed_ || !lost_.try_emplace(group, std::move(why)).second) return;
   lost.push_back(group.tree);
 }
 

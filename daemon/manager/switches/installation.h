@@ -86,7 +86,8 @@ class SwitchInstaller final {
   ~SwitchInstaller() { Stop(); }
 
   // The timer. Both idempotent. Stop joins it and ends installations with UNAVAILABLE, and until
-  // Start new ones, too.
+  // Start new ones, too; nothing is lost any more, and whoever goes is not away: it goes because
+  // the daemon does, and the next one waits for it.
   void Start();
   void Stop();
   // What the timer does: fails what is late, gives up who is gone; returns the time until it is due
@@ -102,9 +103,10 @@ class SwitchInstaller final {
   };
   // The switch's agent, which takes the place of another, whose link is ended with ABORTED.
   Connected Connect(SwitchHello hello, SwitchLink link, std::string identity);
-  // Its installations fail, and its trees begin to wait. Nullopt: the session is over already.
+  // Its installations fail, and its trees begin to wait. Nullopt: the session is over already, or
+  // Stop was called.
   std::optional<Guid> Disconnect(SwitchSession session);
-  // Nullopt: the session is over already.
+  // Nullopt as Disconnect.
   std::optional<Guid> GuidOf(SwitchSession session) const;
   // `error` empty: installed. INVALID_ARGUMENT: never a task of that session; what comes too late
   // is dropped.

@@ -50,6 +50,8 @@ class Switches : private UseCase {
   absl::StatusOr<Connected> Connect(SwitchHello hello, SwitchLink link, std::string identity);
   // A session that is over is left alone.
   void Disconnect(SwitchSession session);
+  // The daemon stops, and its switches are about to go: as SwitchInstaller::Stop.
+  void Stop() { installer_->Stop(); }
   // As the installer's.
   absl::Status TakeResult(SwitchSession session, uint64_t id, const std::string& error) {
     return installer_->TakeResult(session, id, error);

@@ -200,6 +200,36 @@ TEST_F(SwitchesServiceTest, AShutdownEndsStreams) {
   ExpectRefused(call.End(), StatusCode::kUnavailable, "shutting down");
 }
 
+TEST_F(SwitchesServiceTest, AShutdownMendsNoTree) {
+  std::atomic<bool> are_silent = false;
+  JoinAll([&](const v1::Entry&) -> std::optional<std::string> {
+    if (are_silent) return std::nullopt;
+    return "";
+  });
+  const std::string job = loopback_.RegisterAll();
+  const auto tree = Create(job);
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  are_silent = true;
+  const auto installs = [&] {
+    int sum = 0;
+    for (const auto& [guid, played] : switches_) sum += played->installs();
+    return sum;
+  };
+  const int before = installs();
+  std::thread caller(
+      [&] { ExpectRefused(Create(job).status(), StatusCode::kUnavailable, "shutting down"); });
+  Await([&] { return installs() > before; });
+  loopback_.server().Shutdown(absl::Seconds(10));
+  caller.join();
+  loopback_.clock().Advance(SwitchInstaller::kPatience);
+  loopback_.manager().switches().Expire();
+  ASSERT_TRUE(loopback_.manager().Sweep().ok());
+  const auto now = loopback_.manager().GetTree(TreeId(std::stoll(tree->id())));
+  ASSERT_TRUE(now.ok()) << now.status();
+  EXPECT_EQ(now->record->revision, 1u);
+  EXPECT_EQ(now->record->carriage.key, tree->carriage().key());
+}
+
 TEST_F(SwitchesServiceTest, ATreeIsInItsSwitchesAndItsOwnerHasTheKey) {
   JoinAll();
   const std::string job = loopback_.RegisterAll();

@@ -427,6 +427,31 @@ TEST_F(CarriedTreesTest, ABrokenGroupIsRevisedInItsPlace) {
   ExpectReconciled();
 }
 
+TEST_F(CarriedTreesTest, ADaemonThatStopsLeavesItsTreesAsTheyAre) {
+  Boot(Options(4, 7));
+  JoinAll();
+  const JobId job = JobOf(0, 7);
+  const auto tree = Create(TreeOf(job));
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  for (auto& [guid, played] : played_) played->Say(IsSilent);
+  const Answer<TreeView> late = StartCreate(TreeOf(job));
+  manager_->switches().Stop();
+  LeaveAll();
+  EXPECT_EQ(Answer<TreeView>(late).Get().status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(Create(TreeOf(job)).status().code(), StatusCode::kUnavailable);  // nor without carriage
+  clock_.Advance(absl::Hours(1));
+  manager_->switches().Expire();
+  ManagerPeer::RepairTrees(*manager_);
+  EXPECT_EQ(manager_->GetTree(tree->record->id)->record, tree->record);
+  EXPECT_THAT(EventsOf("switch.disconnected"), IsEmpty());
+  ExpectConserved();
+  for (auto& [guid, played] : played_) played->Say(nullptr);
+  Boot(Options(4, 7));
+  JoinAll();
+  EXPECT_EQ(manager_->GetTree(tree->record->id)->record->carriage, tree->record->carriage);
+  ExpectReconciled();
+}
+
 TEST_F(CarriedTreesTest, ABatchIsInstalledAsAWholeOrPlannedAgain) {
   Boot(Options(8, 32));
   JoinAll();
