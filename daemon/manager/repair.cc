@@ -91,6 +91,7 @@ Repair::Round Repair::Begin() {
     round.cases.push_back({tree, tree->record, tree->job, tree->route_kind, {}});
   };
   if (round.all) {
+    tables_->waiting_trees.clear();
     for (auto& tree : tables_->trees.List(nullptr, TreeId(), tables_->trees.size())) {
       add(std::move(tree));
     }
@@ -129,11 +130,21 @@ void Repair::JudgeCarriage(RepairCase& granted) const {
       if (refusing == avoided_.end()) continue;
       lost = absl::StrCat("switch ", ToString(serving.guid), ": ", refusing->second);
     }
+    if (!lost && PutOff(granted)) granted.standing = {};
   }
   if (!lost) return;
   granted.standing = {};
   granted.standing.standing = Standing::kBroken;
   granted.standing.lost = *std::move(lost);
+}
+
+bool Repair::PutOff(const RepairCase& moved) const {
+  if (!installer_->IsWaitedFor(*moved.record)) return false;
+  // Once more with the lock: whoever speaks again takes it after that, and then finds the tree.
+  std::lock_guard lock(tables_->mu);
+  if (!installer_->IsWaitedFor(*moved.record)) return false;
+  tables_->waiting_trees.insert(moved.record->id);
+  return true;
 }
 
 // What is overtaken by a release or an end of its job goes out of the plan, and the rest is right
@@ -196,6 +207,10 @@ Repair::Outcome Repair::Install(RepairPlan& plan) {
       spdlog::error("trees could not be mended: {}", status.ToString());
       return Outcome::kFailed;
     }
+    // It went since the tree was judged.
+    const bool has_gone = change.fate == Fate::kMoved && after->carriage.key.empty() &&
+                          installer_->IsWaitedFor(*change.before);
+    if (has_gone) return Outcome::kAgain;
     change.after = after;
     if (after->carriage.key.empty()) continue;
     if (auto one = CarriedTreeOf(*after)) carried.push_back(*std::move(one));

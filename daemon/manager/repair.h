@@ -118,8 +118,11 @@ class Repair : private UseCase {
   Round Begin();
   void JudgeAll(Round& round);
   // Broken, too, are trees that their switches do not carry any more, or that would go on in a
-  // switch that refused.
+  // switch that refused. One that only moved stays as it is while a switch of it is waited for: it
+  // could not be given its next revision, and would be without it for good.
   void JudgeCarriage(RepairCase& granted) const;
+  // True: the tree is judged again when a switch speaks, or none is waited for.
+  bool PutOff(const RepairCase& moved) const;
   Outcome Carry(const Round& round, RepairPlan& plan);
   // Takes what is not as it was judged, or on its way out, from the plan. False: nothing was.
   bool DropOvertaken(RepairPlan& plan);

@@ -234,7 +234,9 @@ struct Tables {
   ChangeFeed feed;                  // what happens to `trees`, as it happens
   std::vector<TreeId> stale_trees;  // to be judged without waiting for a sweep that sees a change
   std::function<void()> on_stale;   // called when one is added
-  LinkUseCounter counter;           // FindPromise's, as large as the fabric
+  // To be judged when a switch speaks again: they moved while one that carries them was away.
+  absl::btree_set<TreeId> waiting_trees;
+  LinkUseCounter counter;                        // FindPromise's, as large as the fabric
   std::shared_ptr<const Routes> shortest_paths;  // ShortestPathsOf's (tree_draft.h); may be null
 
   // Takes the lock; null before the first sweep.
@@ -331,6 +333,9 @@ struct Tables {
   void NoteUnjudged(TreeId tree) {
     stale_trees.push_back(tree);
     if (on_stale) on_stale();
+  }
+  void JudgeWaiting() {
+    for (const TreeId tree : std::exchange(waiting_trees, {})) NoteUnjudged(tree);
   }
   // For the few that race with a sweep; whoever has many finds them without the lock.
   TreePromise FindPromise(const FabricView& of, const JobRecord& job, const TreeRecord& record) {

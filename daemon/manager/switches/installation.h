@@ -132,6 +132,8 @@ class SwitchInstaller final {
   // Why the tree's switches do not carry it any more, in words; nullopt: they do, it is waited for,
   // or none ever did.
   std::optional<std::string> WhyLost(const TreeRecord& record) const;
+  // Whether a switch that carries it is away and may be back in time, so that nothing is lost yet.
+  bool IsWaitedFor(const TreeRecord& record) const;
   // Where the switch listens; empty: it is not connected.
   std::string AddressOf(Guid guid) const;
 

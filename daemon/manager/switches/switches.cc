@@ -89,6 +89,7 @@ absl::StatusOr<Switches::Connected> Switches::Connect(SwitchHello hello, SwitchL
   {
     std::lock_guard lock(tables_->mu);
     tables_->SetAway(guid, false);
+    tables_->JudgeWaiting();
   }
   connected.session = entered.session;
   connected.keep = std::move(entered.keep);

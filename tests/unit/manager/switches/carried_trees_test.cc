@@ -8,6 +8,7 @@
 
 #include "tests/support/tier.h"
 #include "tests/unit/manager/manager_fixture.h"
+#include "tests/unit/manager/routed_fixture.h"
 #include "tests/unit/manager/standing_trees.h"
 #include "tests/unit/manager/switches/played_switch.h"
 
@@ -404,6 +405,43 @@ TEST_F(CarriedTreesTest, TreesLeaveASwitchThatStaysAway) {
   At(spine).Join(manager_->switches());  // it still had the old revision
   ExpectReconciled();
   EXPECT_THAT(At(spine).groups(), IsEmpty());
+}
+
+TEST_F(CarriedTreesTest, ATreeThatMovedWaitsForASwitchThatIsAway) {
+  Boot(Options(4, 7), /*sweep=*/false);
+  port_.Set(absl::StatusOr<SweepResult>(RoutedSweep({}, {})));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  JoinAll();
+  const auto tree = Create(TreeOf(JobOf(0, 7)));
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  ASSERT_THAT(tree->record->carriage.key, SizeIs(16));
+  const auto now = [&] { return manager_->GetTree(tree->record->id)->record; };
+  PlayedSwitch& spine = At(SpineOf(*tree->record));
+  const auto index = static_cast<uint32_t>(spine.guid().value() - SpineGuid(0).value());
+  // No table leads over its spine: it is judged by shortest paths.
+  const absl::StatusOr<SweepResult> behind(RoutedSweep({}, {.missing_spines = {index}}));
+  spine.Leave();
+  port_.Set(behind);
+  ASSERT_TRUE(manager_->Sweep().ok());
+  EXPECT_EQ(now(), tree->record);
+  spine.Join(manager_->switches());
+  ASSERT_TRUE(ManagerPeer::RepairTrees(*manager_));
+  EXPECT_EQ(now()->revision, 2u);
+  EXPECT_THAT(now()->carriage.key, SizeIs(16));
+  EXPECT_EQ(SpineOf(*now()), spine.guid());
+  ExpectReconciled();
+  // One that does not come back in time is gone round.
+  spine.Leave();
+  port_.Set(absl::StatusOr<SweepResult>(RoutedSweep({}, {})));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  EXPECT_EQ(now()->revision, 2u);
+  clock_.Advance(SwitchInstaller::kPatience);
+  manager_->switches().Expire();
+  ASSERT_TRUE(ManagerPeer::RepairTrees(*manager_));
+  EXPECT_EQ(now()->revision, 3u);
+  EXPECT_NE(SpineOf(*now()), spine.guid());
+  EXPECT_THAT(now()->carriage.key, SizeIs(16));
+  ExpectReconciled();
 }
 
 TEST_F(CarriedTreesTest, ABrokenGroupIsRevisedInItsPlace) {

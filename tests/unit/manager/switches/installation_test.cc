@@ -332,9 +332,12 @@ TEST_F(InstallationTest, WhoComesBackInTimeLosesNothing) {
   clock_.Advance(absl::Hours(1));
   installer_.Expire();
   EXPECT_THAT(lost_, IsEmpty());
+  EXPECT_FALSE(installer_.IsWaitedFor(tree));
   Disconnect(1);
+  EXPECT_TRUE(installer_.IsWaitedFor(tree));
   clock_.Advance(SwitchInstaller::kPatience);
   installer_.Expire();
+  EXPECT_FALSE(installer_.IsWaitedFor(tree));
   EXPECT_THAT(lost_, ElementsAre(TreeId(5)));
   EXPECT_THAT(installer_.WhyLost(tree), Optional(HasSubstr("does not speak any more")));
 }
