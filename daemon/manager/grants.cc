@@ -154,6 +154,7 @@ void Grants::Finish(Requests& requests, const Begun& begun, const Reserved& tree
                     typename Requests::Callback done) {
   decltype(answer()) outcome = absl::UnknownError("");
   std::vector<typename Requests::Callback> waiters;
+  std::vector<std::shared_ptr<const TreeRecord>> entered;  // that switches carry
   {
     std::lock_guard lock(tables_->mu);
     begun.job->trees_in_flight -= begun.wanted;
@@ -162,6 +163,7 @@ void Grants::Finish(Requests& requests, const Begun& begun, const Reserved& tree
       if (status.ok()) {
         tables_->entries.Settle(record.id, record.switches);
         tables_->AddTree(tree);
+        if (!record.carriage.key.empty()) entered.push_back(tree->record);
       } else {
         tables_->entries.Cancel(record.switches);
         tables_->quotas.Give(AccountOf(*tree->job->record), AmountsOf(record));
@@ -176,6 +178,12 @@ void Grants::Finish(Requests& requests, const Begun& begun, const Reserved& tree
     // Of an empty batch nothing lives under the name.
     waiters = status.ok() && !trees.empty() ? requests.Succeed(begun.request_id, id)
                                             : requests.Fail(begun.request_id);
+  }
+  for (const std::shared_ptr<const TreeRecord>& record : entered) {
+    // Lost before it was in the tables: whoever told of that did not find it.
+    if (!installer_->WhyLost(*record)) continue;
+    std::lock_guard lock(tables_->mu);
+    tables_->NoteUnjudged(record->id);
   }
   if (!status.ok()) {
     for (const CarriedTree& carried : CarriedOf(trees)) installer_->Remove(carried.group);

@@ -490,6 +490,28 @@ TEST_F(CarriedTreesTest, ADaemonThatStopsLeavesItsTreesAsTheyAre) {
   ExpectReconciled();
 }
 
+TEST_F(CarriedTreesTest, WhatIsLostBeforeItIsDurableIsMended) {
+  Boot(Options(4, 7));
+  JoinAll();
+  const JobId job = JobOf(0, 7);
+  store_.HoldBack([](const Mutation& m) { return std::holds_alternative<GrantTree>(m); });
+  const Answer<TreeView> answer = StartCreate(TreeOf(job));
+  while (store_.held() == 0) std::this_thread::yield();
+  for (auto& [guid, played] : played_) {
+    SwitchReport report;
+    report.broken = played->groups();
+    manager_->switches().TakeReport(played->session(), report);
+  }
+  EXPECT_THAT(EventsOf("group.broken"), SizeIs(1));
+  store_.LetGo();
+  const auto tree = Answer<TreeView>(answer).Get();
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  EXPECT_EQ(tree->record->revision, 1u);
+  ASSERT_TRUE(ManagerPeer::RepairTrees(*manager_));
+  EXPECT_EQ(manager_->GetTree(tree->record->id)->record->revision, 2u);
+  ExpectReconciled();
+}
+
 TEST_F(CarriedTreesTest, ABatchIsInstalledAsAWholeOrPlannedAgain) {
   Boot(Options(8, 32));
   JoinAll();
