@@ -114,6 +114,8 @@ absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
       tree->job->tree_requests.Restore(record.request_id, record.request_fingerprint, record.id);
     }
     if (auto carried = record.carriage.key.empty() ? std::nullopt : CarriedTreeOf(record)) {
+      // Until they speak they have no entry for others.
+      for (const CarriedEntry& entry : carried->entries) tables_->SetAway(entry.guid, true);
       installer_->Restore(*std::move(carried));
     }
     tables_->entries.Restore(record.id, record.switches);

@@ -122,6 +122,7 @@ void Repair::JudgeAll(Round& round) {
 }
 
 void Repair::JudgeCarriage(RepairCase& granted) const {
+  granted.is_waited_for = installer_->IsWaitedFor(*granted.record);
   if (granted.standing.standing == Standing::kBroken) return;
   std::optional<std::string> lost = installer_->WhyLost(*granted.record);
   if (!lost && granted.standing.standing == Standing::kMoved) {
@@ -139,7 +140,7 @@ void Repair::JudgeCarriage(RepairCase& granted) const {
 }
 
 bool Repair::PutOff(const RepairCase& moved) const {
-  if (!installer_->IsWaitedFor(*moved.record)) return false;
+  if (!moved.is_waited_for) return false;
   // Once more with the lock: whoever speaks again takes it after that, and then finds the tree.
   std::lock_guard lock(tables_->mu);
   if (!installer_->IsWaitedFor(*moved.record)) return false;

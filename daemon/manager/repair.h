@@ -45,6 +45,7 @@ struct RepairCase {
   std::shared_ptr<Job> job;
   std::optional<RouteKind> route_kind;  // of the routes that its lengths are of; nullopt: not known
   TreeStanding standing;
+  bool is_waited_for = false;  // a switch that carries it may be back in time
 };
 
 struct RepairPlan {
@@ -69,10 +70,10 @@ std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan);
 // subnet manager's routes still lead over what is gone a tree is planned over shortest paths of the
 // links that are left (`survivors`: the view's snapshot with these), which is said in its reason: a
 // repair waits for no routing. A tree that cannot be planned is revoked unless what it lacks may
-// only be hidden (some node did not answer the sweep, and no member is gone for certain) and, asked
-// then, `has_patience(tree)`. `avoided` serve no tree
-// that is planned. ABORTED: `view` is not published any more. As a rule one to three
-// plans of each broken tree; at most one more for each that is kept.
+// only be hidden (some node did not answer the sweep, and no member is gone for certain), or be the
+// entries of switches that are waited for, and, asked then, `has_patience(tree)`. `avoided` serve
+// no tree that is planned. ABORTED: `view` is not published any more. As a rule one to three plans
+// of each broken tree; at most one more for each that is kept.
 absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<const FabricView>& view,
                                       const Snapshot& survivors, const CostProfile& profile,
                                       const std::vector<RepairCase>& cases,

@@ -130,7 +130,9 @@ class Planner {
 
   // True: for a while the tree is kept, and its entries with it.
   bool GiveUp(const RepairCase& broken, const absl::Status& refusal, RepairPlan& plan) {
-    const bool is_kept = MayOnlySeemSo(*view_, broken.standing) && has_patience_(broken.record->id);
+    const bool lacks_switches = broken.is_waited_for && absl::IsResourceExhausted(refusal);
+    const bool is_kept = (lacks_switches || MayOnlySeemSo(*view_, broken.standing)) &&
+                         has_patience_(broken.record->id);
     if (is_kept) {
       kept_.insert(broken.record->id);
       moves_.Take(*broken.record);

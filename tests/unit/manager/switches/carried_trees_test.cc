@@ -330,6 +330,55 @@ TEST_F(CarriedTreesTest, ARestartOfTheDaemonReconciles) {
   ExpectReconciled();
 }
 
+TEST_F(CarriedTreesTest, AfterARestartWhoStaysAwayIsGoneRound) {
+  Boot(Options(4, 7));
+  JoinAll();
+  const JobId job = JobOf(0, 7);
+  const auto tree = Create(TreeOf(job));
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  const Guid spine = SpineOf(*tree->record);
+  LeaveAll();
+  Boot(Options(4, 7));
+  for (auto& [guid, played] : played_) {
+    if (guid != spine) played->Join(manager_->switches());
+  }
+  const auto another = Create(TreeOf(job));
+  ASSERT_TRUE(another.ok()) << another.status();
+  EXPECT_NE(SpineOf(*another->record), spine);
+  EXPECT_THAT(another->record->carriage.key, SizeIs(16));
+  clock_.Advance(SwitchInstaller::kRestartPatience);
+  manager_->switches().Expire();
+  ASSERT_TRUE(ManagerPeer::RepairTrees(*manager_));
+  const auto now = manager_->GetTree(tree->record->id);
+  ASSERT_TRUE(now.ok()) << now.status();
+  EXPECT_EQ(now->record->revision, 2u);
+  EXPECT_NE(SpineOf(*now->record), spine);
+  EXPECT_THAT(now->record->carriage.key, SizeIs(16));
+  ExpectReconciled();
+}
+
+// No switch speaks yet, so that none has an entry for it.
+TEST_F(CarriedTreesTest, WhatBrokeOverARestartWaitsForTheSwitches) {
+  Boot(Options(4, 7));
+  JoinAll();
+  const auto tree = Create(TreeOf(JobOf(0, 7)));
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  const Guid spine = SpineOf(*tree->record);
+  const auto index = static_cast<uint32_t>(spine.value() - SpineGuid(0).value());
+  LeaveAll();
+  port_.Set(SmallFabric({.missing_cables = {{0, index}}}));
+  Boot(Options(0, 7));  // by the rules there are no entries either
+  EXPECT_EQ(manager_->GetTree(tree->record->id)->record->revision, 1u);
+  EXPECT_THAT(EventsOf("trees.revoked"), IsEmpty());
+  JoinAll();
+  ASSERT_TRUE(manager_->Sweep().ok());
+  const auto now = manager_->GetTree(tree->record->id);
+  ASSERT_TRUE(now.ok()) << now.status();
+  EXPECT_NE(SpineOf(*now->record), spine);
+  EXPECT_THAT(now->record->carriage.key, SizeIs(16));
+  ExpectReconciled();
+}
+
 TEST_F(CarriedTreesTest, ARestartOfTheSwitchesReconciles) {
   Boot(Options(4, 7));
   JoinAll();
