@@ -72,10 +72,12 @@ absl::Status TooManyTrees(JobId job, uint64_t held, uint64_t wanted, uint32_t li
                    "; release some first", wanted > 1 ? " or take a smaller batch" : ""));
 }
 
-absl::Status Overtaken(absl::string_view what, JobId job) {
-  return absl::AbortedError(absl::StrCat("the fabric or its free entries moved during ",
-                                         Grants::kMaxAttempts, " attempts to plan a ", what,
-                                         " for job ", job.value(), "; call again"));
+absl::Status Overtaken(absl::string_view what, JobId job, const AvoidedSwitches& avoided) {
+  const absl::Status overtaken = absl::AbortedError(absl::StrCat(
+      "the fabric or its free entries moved", avoided.empty() ? "" : ", or switches refused,",
+      " during ", Grants::kMaxAttempts, " attempts to plan a ", what, " for job ", job.value(),
+      "; call again"));
+  return GoneRound(overtaken, avoided);
 }
 
 // Trees as they are planned, without ids.
@@ -340,7 +342,7 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(Creation& creation) {
     ++creation.attempts;  // whoever refuses it ends this one
     return **std::move(reserved);
   }
-  return Overtaken("tree", args.job);
+  return Overtaken("tree", args.job, creation.avoided);
 }
 
 absl::StatusOr<TreeView> Grants::AdviseTree(const CreateTreeArgs& args) {
@@ -514,7 +516,7 @@ absl::StatusOr<Grants::ReservedBatch> Grants::PlanAndReserve(const std::shared_p
     }
     return ReservedBatch{*std::move(trees), std::make_shared<BatchView>(std::move(draft.view))};
   }
-  return Overtaken("batch", args.job);
+  return Overtaken("batch", args.job, avoided);
 }
 
 // --- Release ---

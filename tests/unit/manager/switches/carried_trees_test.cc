@@ -226,6 +226,27 @@ TEST_F(CarriedTreesTest, WhereAllRefuseTheRequestIs) {
   ExpectReconciled();
 }
 
+TEST_F(CarriedTreesTest, WhoeverRefusedTheLastAttemptIsNamed) {
+  const uint32_t spines = Grants::kMaxAttempts + 2;
+  Boot(Options(4, 7));
+  port_.Set(SmallFabric({.spines = spines}));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  for (uint32_t spine = 0; spine < spines; ++spine) {
+    auto& played = played_[SpineGuid(spine)];
+    played = std::make_unique<PlayedSwitch>(SpineGuid(spine), Able(8, 7));
+    played->Say(Refuses);
+  }
+  JoinAll();
+  const JobId job = JobOf(0, 7);
+  const auto tree = Create(TreeOf(job));
+  EXPECT_EQ(tree.status().code(), StatusCode::kAborted) << tree.status();
+  const std::string words(tree.status().message());
+  EXPECT_THAT(words, HasSubstr("or switches refused, during 8 attempts to plan a tree"));
+  EXPECT_THAT(words, HasSubstr("round switch 000000000000020"));
+  EXPECT_THAT(words, HasSubstr("no memory left"));
+  ExpectReconciled();
+}
+
 TEST_F(CarriedTreesTest, ASwitchThatGoesInTheMiddleIsGoneRound) {
   Boot(Options(4, 7));
   JoinAll();
