@@ -235,6 +235,13 @@ std::optional<Guid> SwitchInstaller::GuidOf(SwitchSession session) const {
 void SwitchInstaller::SendLacking(Guid guid, const std::vector<SwitchGroup>& holds) {
   for (const SwitchGroup& group : table_.HeldBy(guid)) {
     if (std::binary_search(holds.begin(), holds.end(), group)) continue;
+    // It gave this one away for a later one, which it keeps; it would refuse to go back.
+    bool has_later = false;
+    for (auto later = std::upper_bound(holds.begin(), holds.end(), group);
+         later != holds.end() && later->tree == group.tree; ++later) {
+      has_later |= table_.Holds(guid, *later);
+    }
+    if (has_later) continue;
     const std::optional<SwitchEntry> entry = table_.EntryOf(group, guid);
     if (entry) {
       Send(*table_.Find(guid), *entry, nullptr);
@@ -290,12 +297,16 @@ absl::Status SwitchInstaller::TakeResult(SwitchSession session, uint64_t id,
     } else {
       ++numbers_.refusals;
       const std::string words = ShownWords(error);
-      TellEvent("switch.refused", task.guid, absl::StrCat(ToString(task.group), ": ", words),
-                actions);
+      // Of a group that is gone it is nobody's loss that it was refused.
+      const bool is_held = table_.Holds(task.guid, task.group);
+      if (is_held) {
+        TellEvent("switch.refused", task.guid, absl::StrCat(ToString(task.group), ": ", words),
+                  actions);
+      }
       if (task.installation != nullptr) {
         Fail(task.installation, {{task.guid, words}}, absl::AbortedError("a switch refused"),
              actions);
-      } else if (table_.Holds(task.guid, task.group)) {
+      } else if (is_held) {
         std::vector<TreeId> lost;
         Lose(task.group,
              absl::StrCat("switch ", ToString(task.guid), " did not take it again: ", words), lost);

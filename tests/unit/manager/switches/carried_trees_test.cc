@@ -333,6 +333,28 @@ TEST_F(CarriedTreesTest, WhoMayNotSpeakIsTold) {
   EXPECT_EQ(manager_->Counts().switches.connected, 0u);
 }
 
+TEST_F(CarriedTreesTest, ARefusalOfWhatIsGoneIsNotTold) {
+  Boot(Options(4, 7));
+  JoinAll();
+  const auto kept = Create(TreeOf(JobOf(0, 7))), gone = Create(TreeOf(JobOf(0, 7)));
+  ASSERT_TRUE(kept.ok() && gone.ok());
+  PlayedSwitch& leaf = At(LeafGuid(0));
+  leaf.Leave();
+  leaf.Forget();
+  leaf.Say(IsSilent);
+  leaf.Join(manager_->switches());
+  ASSERT_TRUE(Release(gone->record->id).ok());
+  for (const uint64_t task : {1u, 2u}) {
+    EXPECT_TRUE(manager_->switches().TakeResult(leaf.session(), task, "stale revision").ok());
+  }
+  const auto events = EventsOf("switch.refused");
+  ASSERT_THAT(events, SizeIs(1));
+  EXPECT_THAT(events[0].message, HasSubstr(absl::StrCat("tree ", kept->record->id.value(), " ")));
+  leaf.Say(nullptr);
+  ASSERT_TRUE(ManagerPeer::RepairTrees(*manager_));
+  ExpectReconciled();
+}
+
 TEST_F(CarriedTreesTest, ARestartOfTheDaemonReconciles) {
   Boot(Options(4, 7));
   JoinAll();

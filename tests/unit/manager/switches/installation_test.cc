@@ -284,6 +284,29 @@ TEST_F(InstallationTest, ANewRevisionTakesThePlaceOfTheOld) {
   EXPECT_THAT(Played(3).groups(), ElementsAre(GroupOf(next)));
 }
 
+TEST_F(InstallationTest, WhoHoldsALaterRevisionIsNotGivenTheOldOne) {
+  ConnectAll();
+  const TreeRecord old = Star(5, {1, 2}, 3), next = Star(5, {1, 2}, 3, 2);
+  Install({old});
+  ReadAll();
+  const auto outcome = Install({next});
+  ReadAll();
+  ASSERT_TRUE(outcome->has_value() && (*outcome)->status.ok());
+  // Before that is durable, and the old one removed.
+  Disconnect(1);
+  Connect(1);
+  EXPECT_EQ(Played(1).unread(), 0u);
+  ReadAll();
+  EXPECT_THAT(Played(1).groups(), ElementsAre(GroupOf(next)));
+  EXPECT_EQ(installer_.WhyLost(old), std::nullopt);
+  EXPECT_EQ(installer_.numbers().refusals, 0u);
+  // One that nobody knows of, of a daemon that was killed: the switch gives it up.
+  SwitchHello hello = Played(2).Hello();
+  hello.groups = {{TreeId(5), 3}};
+  installer_.Connect(hello, Played(2).NewLink(), "tls:switch");
+  EXPECT_EQ(Played(2).unread(), 2u);
+}
+
 TEST_F(InstallationTest, ARevisionThatIsRefusedCostsTheOldOne) {
   ConnectAll();
   const TreeRecord old = Star(5, {1, 2}, 3);
