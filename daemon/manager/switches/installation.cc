@@ -15,10 +15,21 @@ namespace {
 constexpr size_t kMaxSwitchWords = 300;  // bytes of a switch's words that are passed on
 constexpr size_t kMaxNamedGroups = 5;    // in one event
 constexpr size_t kMaxReasons = 64;       // of refusals, that a report may tell
+constexpr size_t kMaxReasonBytes = 100;  // of one
 
 // What a switch says, for people.
 std::string ShownWords(absl::string_view words) {
   return ShownText(CutText(words, kMaxSwitchWords));
+}
+
+// Those that are kept and listed; those that look alike are one.
+std::map<std::string, uint64_t> ShownReasons(const std::map<std::string, uint64_t>& refusals) {
+  std::map<std::string, uint64_t> shown;
+  for (const auto& [reason, count] : refusals) {
+    if (shown.size() == kMaxReasons) break;
+    shown[ShownText(CutText(reason, kMaxReasonBytes))] += count;
+  }
+  return shown;
 }
 
 std::string SwitchObject(Guid guid) { return absl::StrCat("switch:", ToString(guid)); }
@@ -152,10 +163,9 @@ SwitchInstaller::Connected SwitchInstaller::Connect(SwitchHello hello, SwitchLin
     const bool has_moved =
         known != nullptr && !known->hello.address.empty() && known->hello.address != hello.address;
     TellEvent("switch.connected", guid,
-              absl::StrCat("its agent ", hello.version.empty() ? "" : ShownWords(hello.version),
-                           hello.version.empty() ? "" : " ", "at ", hello.address, " has ",
-                           hello.abilities.entries, " entries of ", hello.abilities.children,
-                           " children, and holds ", holds.size()),
+              absl::StrCat("its agent ", hello.version, hello.version.empty() ? "" : " ", "at ",
+                           hello.address, " has ", hello.abilities.entries, " entries of ",
+                           hello.abilities.children, " children, and holds ", holds.size()),
               actions);
     const SwitchTable::Entered entered =
         table_.Enter(std::move(hello), std::make_shared<SwitchLink>(std::move(link)), clock_->Now(),
@@ -343,9 +353,7 @@ void SwitchInstaller::TakeReport(SwitchSession session, SwitchReport report) {
                              count > kMaxNamedGroups ? ", ..." : ""),
                 actions);
     }
-    while (report.refusals.size() > kMaxReasons) {
-      report.refusals.erase(std::prev(report.refusals.end()));
-    }
+    report.refusals = ShownReasons(report.refusals);
     one->report = std::move(report);
     TellLost(std::move(lost), actions);
   }

@@ -71,6 +71,10 @@ absl::Status CheckSwitchHello(const SwitchHello& hello) {
     return absl::InvalidArgumentError(
         absl::StrCat("hello.version: more than ", kMaxWordBytes, " characters; give a version"));
   }
+  if (const std::string fault = TextFault(hello.version); !fault.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("hello.version: ", fault, "; give a version in plain text"));
+  }
   RETURN_IF_ERROR(CheckAbilities(hello.abilities));
   if (hello.groups.size() <= hello.abilities.entries) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("hello.groups: ", hello.groups.size(),

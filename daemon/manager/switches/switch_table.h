@@ -76,7 +76,7 @@ struct SwitchReport {
   uint64_t memory_used_bytes = 0;
   uint64_t collectives = 0;  // this and the next since the switch started
   uint64_t segments_up = 0, segments_down = 0, bytes_up = 0, bytes_down = 0;
-  std::map<std::string, uint64_t> refusals;  // by reason
+  std::map<std::string, uint64_t> refusals;  // by reason, in its words until they are taken
   uint64_t broken_count = 0;
   std::vector<SwitchGroup> broken;  // since the last report
 };
@@ -101,8 +101,8 @@ struct SwitchView {
 };
 
 // INVALID_ARGUMENT, naming the field and its bounds: no GUID; an address that is not HOST:PORT; a
-// version that is too long; abilities that no switch has, or whose memory is less than its entries
-// take at the least; more groups than entries.
+// version that is too long or no plain text; abilities that no switch has, or whose memory is less
+// than its entries take at the least; more groups than entries.
 absl::Status CheckSwitchHello(const SwitchHello& hello);
 
 inline constexpr uint32_t kMaxSwitchEntries = 4096;     // so that a hello that names all is 64 KB

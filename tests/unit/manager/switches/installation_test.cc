@@ -402,6 +402,19 @@ TEST_F(InstallationTest, WhatASwitchSaysIsCutAndShown) {
   EXPECT_LT((*outcome)->refusing.at(0).words.size(), 400u);
 }
 
+TEST_F(InstallationTest, ReasonsOfRefusalsAreCutAndShown) {
+  Connect(1);
+  SwitchReport report;
+  report.refusals = {{"stale\x1b[31m", 2},
+                     {"x" + std::string(5000, 'x') + "1", 3},
+                     {"x" + std::string(5000, 'x') + "2", 4}};
+  installer_.TakeReport(sessions_[0], report);
+  const std::vector<SwitchView> views = installer_.List(Guid(0), 10);
+  ASSERT_THAT(views, SizeIs(1));
+  EXPECT_THAT(views[0].report.refusals, ElementsAre(testing::Pair("stale\\u001b[31m", 2u),
+                                                    testing::Pair(std::string(100, 'x'), 7u)));
+}
+
 TEST_F(InstallationTest, OffersWhatAllOfThemCan) {
   TreeRecord tree = Star(5, {1, 2}, 3);
   EXPECT_EQ(installer_.OfferFor(tree).speak, CarriageOffer::Speak::kNone);

@@ -67,6 +67,8 @@ TEST(SwitchTableTest, RefusesHellosThatCannotBe) {
   refused([](SwitchHello& h) { h.address = "10.0.0.7"; }, "hello.address");
   refused([](SwitchHello& h) { h.address = ""; }, "HOST:PORT");
   refused([](SwitchHello& h) { h.version = std::string(300, 'v'); }, "hello.version");
+  refused([](SwitchHello& h) { h.version = "1.0\x1b[31m"; }, "hello.version: holds the control");
+  refused([](SwitchHello& h) { h.version = "1.0\xff"; }, "give a version in plain text");
   refused([](SwitchHello& h) { h.abilities.entries = 0; }, "entries: 0");
   refused([](SwitchHello& h) { h.abilities.entries = 4097; }, "1 to 4096");
   refused([](SwitchHello& h) { h.abilities.children = 1; }, "children: 1");
