@@ -202,7 +202,8 @@ Repair::Outcome Repair::Install(RepairPlan& plan) {
   for (RepairPlan::Change& change : plan.changes) {
     if (change.after == nullptr || change.after->switches.empty()) continue;
     if (!does_any_speak && change.before->carriage.key.empty()) continue;
-    auto after = std::make_shared<TreeRecord>(*change.after);
+    if (change.planned == nullptr) change.planned = change.after;
+    auto after = std::make_shared<TreeRecord>(*change.planned);
     after->carriage = change.before->carriage;  // that it is lost is told
     if (const absl::Status status = GiveCarriage(*installer_, *after); !status.ok()) {
       spdlog::error("trees could not be mended: {}", status.ToString());

@@ -58,6 +58,8 @@ struct RepairPlan {
     std::string reason;
     TreePromise promise = {};  // of `after`, as is the next
     RouteKind route_kind = RouteKind::kShortestPath;
+    // `after` before it was given to switches, for whoever gives it once more; null: it never was.
+    std::shared_ptr<const TreeRecord> planned = nullptr;
   };
   std::vector<Change> changes;
   std::vector<EntryLedger::Claim> claims;  // what is taken beyond what these trees hold

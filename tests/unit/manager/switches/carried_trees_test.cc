@@ -473,6 +473,46 @@ TEST_F(CarriedTreesTest, ARepairGoesRoundWhoRefuses) {
   ExpectReconciled();
 }
 
+// Another tree of the same repair is released meanwhile, so that the rest is given once more.
+TEST_F(CarriedTreesTest, ARepairSaysOnceThatNothingIsCarried) {
+  Boot(Options(8, 7));
+  const JobId job = JobOf(0, 7);
+  const auto first = Create(TreeOf(job));
+  ASSERT_TRUE(first.ok()) << first.status();
+  const Guid spine = SpineOf(*first->record);
+  ASSERT_TRUE(Release(first->record->id).ok());
+  for (auto& [guid, played] : played_) {
+    if (guid == spine || guid < SpineGuid(0)) played->Join(manager_->switches());
+  }
+  const auto next = [&] {
+    for (int i = 0; i < 4; ++i) {
+      const auto tree = Create(TreeOf(job));
+      EXPECT_TRUE(tree.ok()) << tree.status();
+      if (tree.ok() && SpineOf(*tree->record) == spine) return tree->record->id;
+    }
+    ADD_FAILURE() << "no tree over " << ToString(spine);
+    return TreeId();
+  };
+  const TreeId tree = next(), gone = next();
+  ASSERT_THAT(manager_->GetTree(tree)->record->carriage.key, SizeIs(16));
+  const auto index = static_cast<uint32_t>(spine.value() - SpineGuid(0).value());
+  port_.Set(SmallFabric({.missing_cables = {{0, index}}}));
+  store_.HoldBack([](const Mutation& m) { return std::holds_alternative<ChangeTrees>(m); });
+  std::thread sweeping([&] { EXPECT_TRUE(manager_->Sweep().ok()); });
+  while (store_.held() == 0) std::this_thread::yield();
+  EXPECT_TRUE(Release(gone).ok());
+  store_.LetGo();
+  sweeping.join();
+  const auto now = manager_->GetTree(tree);
+  ASSERT_TRUE(now.ok()) << now.status();
+  EXPECT_EQ(now->record->revision, 2u);
+  const std::string& reason = now->record->reason;
+  const size_t at = reason.find("; it carries no data");
+  ASSERT_NE(at, std::string::npos) << reason;
+  EXPECT_EQ(reason.find("; it carries no data", at + 1), std::string::npos) << reason;
+  ExpectReconciled();
+}
+
 TEST_F(CarriedTreesTest, TreesLeaveASwitchThatStaysAway) {
   Boot(Options(4, 7));
   JoinAll();
