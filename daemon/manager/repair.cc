@@ -126,12 +126,15 @@ void Repair::JudgeCarriage(RepairCase& granted) const {
   if (granted.standing.standing == Standing::kBroken) return;
   std::optional<std::string> lost = installer_->WhyLost(*granted.record);
   if (!lost && granted.standing.standing == Standing::kMoved) {
+    if (PutOff(granted)) {
+      granted.standing = {};
+      return;
+    }
     for (const TreeSwitchRecord& serving : granted.record->switches) {
       const auto refusing = avoided_.find(serving.guid);
       if (refusing == avoided_.end()) continue;
       lost = absl::StrCat("switch ", ToString(serving.guid), ": ", refusing->second);
     }
-    if (!lost && PutOff(granted)) granted.standing = {};
   }
   if (!lost) return;
   granted.standing = {};

@@ -387,46 +387,47 @@ CarriageOffer SwitchInstaller::OfferFor(const TreeRecord& record) const {
   return offer;
 }
 
-void SwitchInstaller::Install(std::vector<CarriedTree> trees, Done done) {
-  if (trees.empty()) return done({});
-  Actions actions;
-  {
-    std::lock_guard lock(mutex_);
-    auto installation = std::make_shared<Installation>();
-    installation->done = std::move(done);
-    installation->until = clock_->Monotonic() + kAnswerWithin;
-    std::optional<RefusingSwitch> gone;
-    for (const CarriedTree& tree : trees) {
-      installation->groups.push_back(tree.group);
-      for (const CarriedEntry& entry : tree.entries) {
-        installation->switches.insert(entry.guid);
-        if (table_.Find(entry.guid) == nullptr) gone = {entry.guid, "its agent went away"};
-      }
-      table_.Hold(tree);
-    }
-    installations_.push_back(installation);
-    if (closed_ || gone) {
-      std::vector<RefusingSwitch> refusing;
-      if (!closed_) refusing.push_back(*std::move(gone));
-      Fail(installation, std::move(refusing),
-           closed_ ? InstallerIsClosed() : absl::AbortedError("a switch's agent went away"),
-           actions);
-    } else {
-      // Counted before the first is sent: who answers at once must not end it.
-      for (const CarriedTree& tree : trees) installation->unanswered += tree.entries.size();
-      for (const CarriedTree& tree : trees) {
-        for (const CarriedEntry& entry : tree.entries) {
-          Send(*table_.Find(entry.guid), *table_.EntryOf(tree.group, entry.guid), installation);
-        }
-      }
-    }
-    // With others under way the timer wakes for them, and they are due before this one.
-    if (installations_.size() == 1) {
-      woken_ = true;
-      changed_.notify_all();
+std::optional<InstallOutcome> SwitchInstaller::WhyNot(const std::vector<CarriedTree>& trees) const {
+  if (closed_) return InstallOutcome{InstallerIsClosed(), {}};
+  for (const CarriedTree& tree : trees) {
+    for (const CarriedEntry& entry : tree.entries) {
+      if (table_.Find(entry.guid) != nullptr) continue;
+      return InstallOutcome{absl::AbortedError("a switch's agent went away"),
+                            {{entry.guid, "its agent went away"}}};
     }
   }
-  Run(actions);
+  return std::nullopt;
+}
+
+void SwitchInstaller::Install(std::vector<CarriedTree> trees, Done done) {
+  if (trees.empty()) return done({});
+  std::unique_lock lock(mutex_);
+  // Nothing was sent: what their switches hold of earlier revisions they still do.
+  if (std::optional<InstallOutcome> refused = WhyNot(trees)) {
+    lock.unlock();
+    return done(*std::move(refused));
+  }
+  auto installation = std::make_shared<Installation>();
+  installation->done = std::move(done);
+  installation->until = clock_->Monotonic() + kAnswerWithin;
+  // Counted before the first is sent: who answers at once must not end it.
+  for (const CarriedTree& tree : trees) {
+    installation->groups.push_back(tree.group);
+    installation->unanswered += tree.entries.size();
+    for (const CarriedEntry& entry : tree.entries) installation->switches.insert(entry.guid);
+    table_.Hold(tree);
+  }
+  installations_.push_back(installation);
+  for (const CarriedTree& tree : trees) {
+    for (const CarriedEntry& entry : tree.entries) {
+      Send(*table_.Find(entry.guid), *table_.EntryOf(tree.group, entry.guid), installation);
+    }
+  }
+  // With others under way the timer wakes for them, and they are due before this one.
+  if (installations_.size() == 1) {
+    woken_ = true;
+    changed_.notify_all();
+  }
 }
 
 InstallOutcome SwitchInstaller::InstallAndWait(std::vector<CarriedTree> trees) {

@@ -161,6 +161,8 @@ class SwitchInstaller final {
   static void Run(Actions& actions);
   // All with mutex_ held.
   void Send(SwitchTable::Switch& one, const SwitchEntry& entry, InstallationPtr installation);
+  // What ends an installation before anything is sent; nullopt: nothing.
+  std::optional<InstallOutcome> WhyNot(const std::vector<CarriedTree>& trees) const;
   // Sends what the switch lacks and can be told; `holds` is ascending. Of a tree that it holds at a
   // later revision than it is to, it lacks nothing.
   void SendLacking(Guid guid, const std::vector<SwitchGroup>& holds);

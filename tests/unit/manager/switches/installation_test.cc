@@ -195,6 +195,21 @@ TEST_F(InstallationTest, ASwitchThatIsAwayTakesNothing) {
   EXPECT_THAT(Played(1).groups(), IsEmpty());
 }
 
+TEST_F(InstallationTest, WhatWasNotSentCostsNoEarlierRevision) {
+  ConnectAll();
+  const TreeRecord old = Star(5, {1, 2}, 3);
+  Install({old});
+  ReadAll();
+  Disconnect(2);
+  const auto outcome = Install({Star(5, {1, 2}, 3, 2)});
+  ASSERT_TRUE(outcome->has_value());
+  EXPECT_EQ((*outcome)->refusing.at(0).guid, Guid(2));
+  EXPECT_EQ(Played(1).unread(), 0u);
+  EXPECT_EQ(installer_.WhyLost(old), std::nullopt);
+  EXPECT_THAT(Connect(2), ElementsAre(GroupOf(old)));
+  EXPECT_THAT(Played(2).groups(), ElementsAre(GroupOf(old)));
+}
+
 TEST_F(InstallationTest, AHelloIsAnsweredWithWhatIsToBeHeld) {
   ConnectAll();
   const TreeRecord kept = Star(5, {1, 2}, 3), gone = Star(6, {1, 2}, 3);
