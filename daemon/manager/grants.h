@@ -1,13 +1,12 @@
 // The use cases of trees: grant one, or many communicators of one job planned together and granted
 // in one step, advise, release.
 //
-//   check --> begin --> plan, unlocked --> reserve all --> installed --> durable --> tables -->
-//   answer
-//               |          ^    |               |              |            |
-//             error        |  error, cancelled  stale          |          failed: all undone, error
-//                          +--------------------+--------------+ plan again (kMaxAttempts, then
-//                          ABORTED)
-//                                                  a switch refused: undone, and gone round
+//   check -> begin -> plan, unlocked -> reserve all -> installed -> durable -> tables -> answer
+//              |       ^     |             |              |            |
+//            error     |   error,        stale        a switch       failed: all undone, error
+//                      |   cancelled       |          refused: undone, and gone round
+//                      +-------------------+--------------+
+//                plan again (kMaxAttempts, then ABORTED)
 //
 // Trees whose serving switches all speak are installed in these before they are written: what is
 // durable is there. Others are written at once (switches/installation.h).

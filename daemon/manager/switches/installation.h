@@ -4,8 +4,7 @@
 // thread: what switches say and one timer drive it.
 //
 //   Install --entries--> switches --results--> all OK: done
-//               |                  \--refusal, gone, late--> removes to all --> done, with who it
-//               was
+//               |            \--refusal, gone, late--> removes to all --> done, with who it was
 //               |
 //        held from here on until Remove, whether or not the switch is connected: what a hello is
 //        answered with, and what is installed again where it is lacking
