@@ -89,6 +89,9 @@ class ObjectWriter {
   void Field(absl::string_view name, double value) {
     absl::StrAppendFormat(&out_, "%s\"%s\":%.17g", Separator(), name, value);
   }
+  void Field(absl::string_view name, bool value) {
+    if (value) absl::StrAppend(&out_, Separator(), "\"", name, "\":1");
+  }
   void Field(absl::string_view name, const std::optional<uint32_t>& value) {
     if (value) absl::StrAppend(&out_, Separator(), "\"", name, "\":", *value);
   }
@@ -125,6 +128,11 @@ bool ReadValue(absl::string_view text, std::optional<TreeType>& value) {
 // Nobody can ask for the minimum cost.
 bool ReadValue(absl::string_view text, std::optional<TreeBuilder>& value) {
   return text != ToString(TreeBuilder::kMinimumCost) && ReadNamed(kBuilders, text, value);
+}
+
+bool ReadValue(absl::string_view text, bool& value) {
+  value = text == "1";
+  return true;
 }
 
 bool ReadValue(absl::string_view text, std::optional<uint32_t>& value) {

@@ -320,6 +320,10 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
            "Most children of a NIC")
       ->check(is_count);
   command->add_option("--root", options.root, "The wanted root switch: GUID or description");
+  if (!session.is_offline) {  // where no switch speaks
+    AddField(*command, "--carried", request, &v1::CreateTreeRequest::set_carried,
+             "Type II only over switches that speak, which can carry data");
+  }
   AddPolicyOptions(*command, request);
   CLI::Option* const tradeoffs = AddField(
       *command, "--tradeoffs", request, &v1::CreateTreeRequest::set_tradeoffs,

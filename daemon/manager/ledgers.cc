@@ -262,11 +262,11 @@ void EntryLedger::Publish(const Slot& slot) {
   if (slot.index == kNoSwitch) return;
   const CapabilityRecord& capability = slot.capability;
   if (slot.is_away) {
-    capacity_[slot.index] = {0, 0, capability.degree_limit};
+    capacity_[slot.index] = {0, 0, capability.degree_limit, false};
     return;
   }
   capacity_[slot.index] = {capability.entries_total, FreeEntries(capability, slot.taken()),
-                           capability.degree_limit};
+                           capability.degree_limit, slot.speaks};
 }
 
 void EntryLedger::SetCapabilities(absl::Span<const EntryUse> uses) {
@@ -277,6 +277,7 @@ void EntryLedger::SetCapabilities(absl::Span<const EntryUse> uses) {
 void EntryLedger::SetCapability(const CapabilityRecord& capability) {
   Slot& slot = SlotOf(capability.guid);
   slot.capability = capability;
+  slot.speaks = true;
   Publish(slot);
 }
 

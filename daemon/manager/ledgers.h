@@ -123,7 +123,7 @@ class EntryLedger {
   // Sets the capabilities, as the store holds them, and the fabric whose indices Capacity and
   // Reserve speak. What is taken stays. O(switches + uses).
   void Rebase(const Fabric& fabric, absl::Span<const EntryUse> uses);
-  // The same of one switch, which speaks for itself.
+  // The same of one switch, which speaks for itself from now on.
   void SetCapability(const CapabilityRecord& capability);
   // A switch that speaks and is away has no entry for new trees; it keeps those that it gave.
   void SetAway(Guid guid, bool is_away);
@@ -172,7 +172,7 @@ class EntryLedger {
     CapabilityRecord capability;
     std::vector<TreeId> trees;  // granted, ascending
     uint32_t reserved = 0;      // trees on their way
-    bool is_away = false;
+    bool speaks = false, is_away = false;
     uint32_t index = kNoSwitch;  // in the present fabric
     uint32_t taken() const { return static_cast<uint32_t>(trees.size()) + reserved; }
   };

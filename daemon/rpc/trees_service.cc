@@ -90,18 +90,18 @@ void ToProto(const BatchComparison& comparison, v1::BatchComparison& message) {
   bounds.set_most_packets(comparison.bounds.most_packets);
 }
 
-// Where a switch listens that carries trees. The manager outlives what it is told with.
-std::function<std::string(Guid)> AddressOfSwitch(Manager* manager) {
-  return [manager](Guid guid) { return manager->switches().AddressOf(guid); };
+// What a switch that carries trees said. The manager outlives what it is told with.
+std::function<std::optional<SwitchHello>(Guid)> HelloOfSwitch(Manager* manager) {
+  return [manager](Guid guid) { return manager->switches().HelloOf(guid); };
 }
 
 // To whose job it is.
-void ToProto(const BatchView::Tree& tree, TreeDetail detail, AddressOf address_of,
+void ToProto(const BatchView::Tree& tree, TreeDetail detail, HelloOf hello_of,
              v1::BatchTree& message) {
   message.set_communicator(tree.communicator);
   ToProto(tree.view, detail, *message.mutable_tree());
   if (detail != TreeDetail::kFull) return;
-  CarriageToProto(*tree.view.record, address_of, *message.mutable_tree());
+  CarriageToProto(*tree.view.record, hello_of, *message.mutable_tree());
 }
 
 void ToProto(const BatchView& batch, v1::BatchSummary& summary) {
@@ -151,12 +151,12 @@ using BatchStream = UpdateStream<v1::BatchCreateTreesUpdate>;
 
 // The trees one by one, then the summary.
 BatchStream::Answers AnswersOf(std::shared_ptr<const BatchView> batch, TreeDetail detail,
-                               std::function<std::string(Guid)> address_of) {
-  return [batch = std::move(batch), detail, address_of = std::move(address_of),
+                               std::function<std::optional<SwitchHello>(Guid)> hello_of) {
+  return [batch = std::move(batch), detail, hello_of = std::move(hello_of),
           written = size_t{0}](v1::BatchCreateTreesUpdate& update) mutable {
     if (written > batch->trees.size()) return false;
     if (written < batch->trees.size()) {
-      ToProto(batch->trees[written], detail, address_of, *update.mutable_tree());
+      ToProto(batch->trees[written], detail, hello_of, *update.mutable_tree());
     } else {
       ToProto(*batch, *update.mutable_summary());
     }
@@ -218,7 +218,7 @@ class TreesService final : public Service {
       const size_t ranks = tree->record->ranks.size();
       call->AnswerRanks(workers_, ranks, [this, call, &response, tree = *std::move(tree)] {
         ToProto(tree, TreeDetail::kFull, response);
-        CarriageToProto(*tree.record, AddressOfSwitch(manager_), response);  // its owner asked
+        CarriageToProto(*tree.record, HelloOfSwitch(manager_), response);  // its owner asked
         call->End(absl::OkStatus());
       });
     };
@@ -265,8 +265,7 @@ class TreesService final : public Service {
               [manager, stream, detail](absl::StatusOr<std::shared_ptr<const BatchView>> batch) {
                 if (!batch.ok()) return stream->End(batch.status());
                 const size_t held = BytesOf(**batch);
-                stream->Answer(AnswersOf(*std::move(batch), detail, AddressOfSwitch(manager)),
-                               held);
+                stream->Answer(AnswersOf(*std::move(batch), detail, HelloOfSwitch(manager)), held);
               });
         },
         kMaxWaitingBatches);
@@ -320,12 +319,12 @@ class TreesService final : public Service {
                                   view == nullptr ? nullptr : view->snapshot->fabric.get(),
                                   response));
       if (is_told) {
-        CarriageToProto(record, request.rank(), AddressOfSwitch(manager_), response);
+        CarriageToProto(record, request.rank(), HelloOfSwitch(manager_), response);
       }
       return absl::OkStatus();
     }
     ToProto(tree, detail, response);
-    if (is_told) CarriageToProto(record, AddressOfSwitch(manager_), response);
+    if (is_told) CarriageToProto(record, HelloOfSwitch(manager_), response);
     return absl::OkStatus();
   }
 

@@ -128,6 +128,7 @@ struct Field {
 // In the order in which a profile is written.
 constexpr Field kFields[] = {
     {"is_estimate", &CostProfile::is_estimate},
+    {"switch_is_measured", &CostProfile::switch_is_measured},
     {"init_us", &CostProfile::init_us},
     {"link_us", &CostProfile::link_us},
     {"same_host_us", &CostProfile::same_host_us},

@@ -44,6 +44,8 @@ inline constexpr std::array<NodeField, 5> kNodeFields = {{
 struct CostProfile {
   std::string name;
   bool is_estimate = false;  // true: constants are plausible, not measured
+  // Those of `switch_` were measured on the switches that carry trees here.
+  bool switch_is_measured = false;
   NodeCost nic, switch_;
   double init_us = 0;  // T_init
   double link_us = 0;  // l, per link

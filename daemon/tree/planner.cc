@@ -92,6 +92,21 @@ std::string DearerBecause(const Fabric& fabric, absl::Span<const FullSwitch> swi
                       NameSwitches(fabric, switches));
 }
 
+constexpr char kLacksCosts[] =
+    "what the switches that carry trees take is not measured: coppicectl calibrate";
+
+// A request that wants to be carried uses no others; empty where it need not be.
+std::vector<SwitchCapacity> OfThoseThatSpeak(absl::Span<const SwitchCapacity> capacity,
+                                             const TreeRequest& request) {
+  std::vector<SwitchCapacity> speaking;
+  if (!request.carried) return speaking;
+  speaking.assign(capacity.begin(), capacity.end());
+  for (SwitchCapacity& one : speaking) {
+    if (!one.speaks) one = {};
+  }
+  return speaking;
+}
+
 // Type II was demanded and there is none: RESOURCE_EXHAUSTED that names the full switches, or
 // FAILED_PRECONDITION if the members' routes are what is wrong.
 absl::Status RefuseType2(const Fabric& fabric, const Type2Result& type2) {
@@ -135,7 +150,9 @@ void ChooseType(const Fabric& fabric, const TreeRequest& request, bool tried_typ
   } else {
     plan.reason = absl::StrCat("type I: ", Bare(figure), "; ");
     if (!tried_type2) {
-      plan.reason += request.type ? "the type was asked for" : "the builder was asked for";
+      absl::StrAppend(&plan.reason, request.type      ? "the type was asked for"
+                                    : request.builder ? "the builder was asked for"
+                                                      : kLacksCosts);
     } else {
       absl::StrAppend(&plan.reason, "no type II tree: ", type2.why_not,
                       type2.full_switches.empty() ? "" : ": ",
@@ -168,9 +185,14 @@ absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& p
   RETURN_IF_ERROR(CheckRequest(snapshot, profile, capacity, request));
   ASSIGN_OR_RETURN(const MemberPlaces places, FindMemberPlaces(snapshot, request.members));
   // A builder of type I says which type is wanted as clearly as the type itself.
-  const bool try_type2 = request.type == TreeType::kTypeII || (!request.type && !request.builder);
+  const bool is_open = !request.type && !request.builder;
+  const bool lacks_costs = is_open && request.carried && !profile.switch_is_measured;
+  const bool try_type2 = request.type == TreeType::kTypeII || (is_open && !lacks_costs);
   const Snapshot predicting = ForPrediction(snapshot, profile);
-  const PlanInput input = {snapshot, predicting, profile, capacity, request, places};
+  const std::vector<SwitchCapacity> speaking = OfThoseThatSpeak(capacity, request);
+  const PlanInput input = {snapshot, predicting,
+                           profile,  request.carried ? absl::MakeConstSpan(speaking) : capacity,
+                           request,  places};
   TreePlan plan;
   Type2Result type2;
   if (try_type2) {

@@ -22,6 +22,7 @@ struct SwitchCapacity {
   uint32_t entries_total = 0;  // 0: cannot aggregate, only forward
   uint32_t entries_free = 0;
   uint32_t degree_limit = 0;  // K(v), most children in one tree
+  bool speaks = false;        // so that members can use its entries (Switches.Connect)
 };
 
 // The spec on one snapshot. The planner wants its sizes never empty.

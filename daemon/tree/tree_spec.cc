@@ -87,6 +87,11 @@ absl::Status CheckField(const Field&, const std::optional<Value>&) {
 }
 
 template <class Field>
+absl::Status CheckField(const Field&, bool) {
+  return absl::OkStatus();
+}
+
+template <class Field>
 absl::Status CheckField(const Field& field, const std::optional<uint32_t>& value) {
   if (!value || (*value >= field.least && *value <= field.most)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(field.name, ": ", *value, " must be between ",
@@ -124,6 +129,8 @@ template <class Value>
 void AddValue(const std::optional<Value>& value, Fingerprint& fingerprint) {
   fingerprint.Add(value ? static_cast<uint64_t>(*value) + 1 : 0);
 }
+
+void AddValue(bool value, Fingerprint& fingerprint) { fingerprint.Add(uint64_t{value}); }
 
 void AddValue(double value, Fingerprint& fingerprint) { fingerprint.Add(value); }
 

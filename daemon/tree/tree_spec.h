@@ -89,6 +89,7 @@ struct TreeSpec : CollectiveMix {
   std::optional<uint32_t> nic_degree;  // nullopt: the profile's
   std::optional<Guid> root_switch;     // wanted root, type II
   std::optional<TradePolicy> policy;   // nullopt: the faster type, type II by minimum cost
+  bool carried = false;                // type II: over switches that speak, and chosen if measured
   bool list_tradeoffs = false;         // of advice only: in no fingerprint, in no record
   friend bool operator==(const TreeSpec&, const TreeSpec&) = default;
 };
@@ -126,7 +127,8 @@ inline constexpr std::tuple kTreeFields{
     TreeField{"width", &TreeSpec::width, Fingerprinted::kAlways, 2, kMaxWidth},
     TreeField{"nic_degree", &TreeSpec::nic_degree, Fingerprinted::kAlways, 1, kMaxWidth},
     TreeField{"root", &TreeSpec::root_switch, Fingerprinted::kAlways},
-    TreeField{"policy", &TreeSpec::policy, Fingerprinted::kIfSet}};
+    TreeField{"policy", &TreeSpec::policy, Fingerprinted::kIfSet},
+    TreeField{"carried", &TreeSpec::carried, Fingerprinted::kNamed}};
 
 template <class Member>
 struct PolicyField {

@@ -536,10 +536,10 @@ bool SwitchInstaller::IsWaitedFor(const TreeRecord& record) const {
   });
 }
 
-std::string SwitchInstaller::AddressOf(Guid guid) const {
+std::optional<SwitchHello> SwitchInstaller::HelloOf(Guid guid) const {
   std::lock_guard lock(mutex_);
   const SwitchTable::Switch* const one = table_.Find(guid);
-  return one == nullptr ? "" : one->hello.address;
+  return one == nullptr ? std::nullopt : std::optional(one->hello);
 }
 
 std::vector<SwitchView> SwitchInstaller::List(Guid after, size_t limit) const {

@@ -133,8 +133,8 @@ class SwitchInstaller final {
   std::optional<std::string> WhyLost(const TreeRecord& record) const;
   // Whether a switch that carries it is away and may be back in time, so that nothing is lost yet.
   bool IsWaitedFor(const TreeRecord& record) const;
-  // Where the switch listens; empty: it is not connected.
-  std::string AddressOf(Guid guid) const;
+  // What the switch said of itself, without its groups; nullopt: it is not connected.
+  std::optional<SwitchHello> HelloOf(Guid guid) const;
 
   std::vector<SwitchView> List(Guid after, size_t limit) const;
   SwitchNumbers numbers() const;

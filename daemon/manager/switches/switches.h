@@ -9,6 +9,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,7 @@ class Switches : private UseCase {
   std::vector<SwitchView> List(Guid after, size_t limit) const {
     return installer_->List(after, limit);
   }
-  std::string AddressOf(Guid guid) const { return installer_->AddressOf(guid); }
+  std::optional<SwitchHello> HelloOf(Guid guid) const { return installer_->HelloOf(guid); }
   // What the installer's timer does, for whoever turns the clock by hand.
   absl::Duration Expire() { return installer_->Expire(); }
 

@@ -333,29 +333,42 @@ absl::Status RankToProto(const TreeView& view, uint32_t rank, const Fabric* fabr
 
 namespace {
 
-void TermsToProto(const CarriageRecord& terms, v1::Carriage& carriage) {
-  carriage.set_key(terms.key);
-  carriage.set_segment_bytes(terms.segment_bytes);
-  carriage.set_window(terms.window);
+// With what all can do; the addresses, [serving switch], are for the caller to tell.
+std::vector<std::string> TermsToProto(const TreeRecord& record, HelloOf hello_of,
+                                      v1::Carriage& carriage) {
+  carriage.set_key(record.carriage.key);
+  carriage.set_segment_bytes(record.carriage.segment_bytes);
+  carriage.set_window(record.carriage.window);
+  uint64_t operations = UINT64_MAX, types = UINT64_MAX;
+  std::vector<std::string> addresses;
+  for (const TreeSwitchRecord& serving : record.switches) {
+    const SwitchHello hello = hello_of(serving.guid).value_or(SwitchHello());
+    operations &= hello.abilities.operations;
+    types &= hello.abilities.types;
+    addresses.push_back(hello.address);
+  }
+  carriage.set_operations(operations);
+  carriage.set_types(types);
+  return addresses;
 }
 
 }  // namespace
 
-void CarriageToProto(const TreeRecord& record, AddressOf address_of, v1::Tree& tree) {
+void CarriageToProto(const TreeRecord& record, HelloOf hello_of, v1::Tree& tree) {
   if (record.carriage.key.empty()) return;
-  TermsToProto(record.carriage, *tree.mutable_carriage());
-  for (const TreeSwitchRecord& serving : record.switches) {
-    tree.mutable_carriage()->add_switch_addresses(address_of(serving.guid));
+  v1::Carriage& carriage = *tree.mutable_carriage();
+  for (std::string& address : TermsToProto(record, hello_of, carriage)) {
+    carriage.add_switch_addresses(std::move(address));
   }
 }
 
-void CarriageToProto(const TreeRecord& record, uint32_t rank, AddressOf address_of,
-                     v1::Tree& tree) {
+void CarriageToProto(const TreeRecord& record, uint32_t rank, HelloOf hello_of, v1::Tree& tree) {
   if (record.carriage.key.empty()) return;
-  TermsToProto(record.carriage, *tree.mutable_carriage());
+  v1::Carriage& carriage = *tree.mutable_carriage();
+  std::vector<std::string> addresses = TermsToProto(record, hello_of, carriage);
   const auto parent = static_cast<size_t>(record.parents[rank]) - record.ranks.size();
-  tree.mutable_carriage()->set_parent_address(address_of(record.switches[parent].guid));
-  tree.mutable_carriage()->set_number_at_parent(NumbersAtParents(record)[rank]);
+  carriage.set_parent_address(std::move(addresses[parent]));
+  carriage.set_number_at_parent(NumbersAtParents(record)[rank]);
 }
 
 v1::Operation ToProto(Operation operation) { return WireOf(kOperations, operation); }
@@ -382,6 +395,7 @@ absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, u
   }
   if (request.has_policy()) args.policy = PolicyFromProto(request.policy());
   args.list_tradeoffs = request.tradeoffs();
+  args.carried = request.carried();
   return args;
 }
 

@@ -3,6 +3,7 @@
 #define COPPICE_DAEMON_RPC_CONVERSION_TREES_CONVERSION_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "daemon/fabric/fabric.h"
 #include "daemon/manager/change_feed.h"
 #include "daemon/manager/requests.h"
+#include "daemon/manager/switches/switch_table.h"
 
 namespace coppice {
 
@@ -34,13 +36,13 @@ void ToProto(const TreeView& view, TreeDetail detail, v1::Tree& tree);
 // communicator has no such rank. O(nodes).
 absl::Status RankToProto(const TreeView& view, uint32_t rank, const Fabric* fabric, v1::Tree& tree);
 
-// Where the switch of that GUID listens; empty: it is away.
-using AddressOf = absl::FunctionRef<std::string(Guid)>;
+// What the switch of that GUID said of itself; nullopt: it is away.
+using HelloOf = absl::FunctionRef<std::optional<SwitchHello>(Guid)>;
 // How the tree's members use the switches that carry it; nothing where none do. To be told to
 // whoever owns the tree's job, and to nobody else.
-void CarriageToProto(const TreeRecord& record, AddressOf address_of, v1::Tree& tree);
+void CarriageToProto(const TreeRecord& record, HelloOf hello_of, v1::Tree& tree);
 // The same for one of its ranks. O(nodes).
-void CarriageToProto(const TreeRecord& record, uint32_t rank, AddressOf address_of, v1::Tree& tree);
+void CarriageToProto(const TreeRecord& record, uint32_t rank, HelloOf hello_of, v1::Tree& tree);
 
 v1::Operation ToProto(Operation operation);
 absl::StatusOr<Operation> FromProto(v1::Operation operation);

@@ -368,11 +368,18 @@ class Fit {
         point_.profile.port_gbps, ConstantName(constant)));
   }
 
+  bool AreSwitchesMeasured() const {
+    return std::any_of(samples_.begin(), samples_.end(), [](const LatencySample& sample) {
+      return sample.type == TreeType::kTypeII;
+    });
+  }
+
   Calibration Report() const {
     Calibration result;
     result.profile = point_.profile;
     result.profile.name = options_.name;
     result.profile.is_estimate = options_.base.is_estimate && fixed_.any();
+    result.profile.switch_is_measured = options_.base.switch_is_measured || AreSwitchesMeasured();
     for (size_t c = 0; c < kConstantCount; ++c) {
       result.constants.push_back({.name = std::string(ConstantName(c)),
                                   .value = ConstantIn(result.profile, c),

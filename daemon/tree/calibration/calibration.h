@@ -82,7 +82,9 @@ struct FittedConstant {
 };
 
 struct Calibration {
-  CostProfile profile;  // is_estimate only if the base is and some constant was fixed
+  // is_estimate only if the base is and some constant was fixed; switch_is_measured if the base is
+  // or some sample is of type II.
+  CostProfile profile;
   std::vector<FittedConstant> constants;  // all twelve, in the order of a profile's text
   std::vector<double> residuals_us;       // [sample] measured - predicted
   double rms_us = 0, worst_us = 0;        // of the residuals; the largest magnitude

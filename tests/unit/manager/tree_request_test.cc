@@ -80,6 +80,7 @@ const struct {
     {[](Args& a) { a.policy = TradePolicy{.latency = 1}; }, 0xc45865447e34318b,
      R"({"latency":1,"entries":0,"link_load":0,"max_busiest_link_us":0})"},
     {[](Args& a) { a.list_tradeoffs = true; }, 0x78f549fd01b957ba, "{}"},
+    {[](Args& a) { a.carried = true; }, 0xd46436e21f0de3d6, R"({"carried":1})"},
     {SetAll, 0x04464f9c71da4e3c,
      R"({"type":"I","builder":"hierarchical","width":4,"nic_degree":8,)"
      R"("root":"0002c9020040b0e0","latency":0.10000000000000001,"entries":2,"link_load":0.25,)"

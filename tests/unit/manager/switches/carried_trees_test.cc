@@ -62,7 +62,7 @@ class CarriedTreesTest : public ManagerTest {
       }
     }
     for (auto& [guid, played] : played_) {
-      if (manager_->switches().AddressOf(guid).empty()) continue;
+      if (!manager_->switches().HelloOf(guid)) continue;
       played->AwaitRead();
       EXPECT_EQ(played->groups(), wanted[guid]) << ToString(guid);
     }

@@ -393,7 +393,7 @@ TEST_F(InstallationTest, AParentAtAnotherAddressIsAnotherParent) {
   hello.address = "10.0.0.3:2";
   installer_.Connect(hello, Played(3).NewLink(), "tls:switch");
   EXPECT_THAT(lost_, ElementsAre(TreeId(5)));
-  EXPECT_EQ(installer_.AddressOf(Guid(3)), "10.0.0.3:2");
+  EXPECT_EQ(installer_.HelloOf(Guid(3))->address, "10.0.0.3:2");
 }
 
 TEST_F(InstallationTest, ResultsOfNoTaskAreRefused) {
