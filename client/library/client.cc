@@ -374,6 +374,8 @@ coppice_status coppice_tree_carriage(const coppice_tree* tree, coppice_carriage*
   carriage->key = reinterpret_cast<const unsigned char*>(answer.key.data());
   carriage->segment_bytes = answer.segment_bytes;
   carriage->window = answer.window;
+  carriage->operations = answer.operations;
+  carriage->types = answer.types;
   return coppice::Tell({});
 }
 

@@ -150,9 +150,10 @@ typedef struct coppice_tree_request {
   coppice_operation operation;
   uint64_t bytes; /* of a typical call; 0: 8 */
   coppice_tree_type type;
-  uint32_t width;    /* 0: chosen */
-  int advise;        /* plan and take nothing; such a tree has id 0 */
-  uint32_t reserved; /* 0 */
+  uint32_t width; /* 0: chosen */
+  int advise;     /* plan and take nothing; such a tree has id 0 */
+  int carried;    /* type II only over switches that carry data (coppice_tree_carriage), and with
+                     COPPICE_TREE_AUTO only if it is known what they take */
 } coppice_tree_request;
 
 typedef struct coppice_tree coppice_tree;
@@ -188,6 +189,9 @@ typedef struct coppice_carriage {
   const unsigned char* key; /* [COPPICE_KEY_BYTES], of this revision: who shows it is a member */
   uint32_t segment_bytes;   /* of the longest segment */
   uint32_t window;          /* segments in flight */
+  /* What all of its switches can do, if all are there: bit n is the value n of ReductionOperation,
+   * and of ElementType, of proto/coppice/v1/switches.proto. */
+  uint64_t operations, types;
 } coppice_carriage;
 /* COPPICE_NOT_FOUND: no switch carries it, or it is of another user's job. What it points to lives
  * as long as the handle. */

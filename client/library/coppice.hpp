@@ -117,7 +117,8 @@ struct TreeOptions {
   uint64_t bytes = 0;  // 0: 8
   coppice_tree_type type = COPPICE_TREE_AUTO;
   uint32_t width = 0;
-  bool advise = false;  // take nothing
+  bool advise = false;   // take nothing
+  bool carried = false;  // type II only over switches that carry data
 };
 
 // Who sends how much to whom: rank from[i] sends bytes[i] to rank to[i].
@@ -201,6 +202,7 @@ class Client {
     request.type = options.type;
     request.width = options.width;
     request.advise = options.advise ? 1 : 0;
+    request.carried = options.carried ? 1 : 0;
     coppice_tree* tree = nullptr;
     const coppice_status code = coppice_tree_create(client_.get(), &request, &tree);
     if (code != COPPICE_OK) return Status::Of(code);

@@ -162,7 +162,8 @@ std::string EncodeTreeRequest(const coppice_tree_request& request, std::string_v
   }
   writer.Number(5, OperationNumber(request.operation));
   writer.Bytes(6, Writer().Number(1, request.bytes).text());
-  return writer.Number(7, static_cast<uint64_t>(request.type)).Number(9, request.width).text();
+  writer.Number(7, static_cast<uint64_t>(request.type)).Number(9, request.width);
+  return writer.Number(15, request.carried != 0 ? 1 : 0).text();
 }
 
 bool DecodeCarriage(std::string_view message, TreeAnswer& tree) {
@@ -171,6 +172,8 @@ bool DecodeCarriage(std::string_view message, TreeAnswer& tree) {
     if (in.field() == 2) tree.segment_bytes = static_cast<uint32_t>(in.number());
     if (in.field() == 3) tree.window = static_cast<uint32_t>(in.number());
     if (in.field() == 6) tree.switch_addresses.emplace_back(in.bytes());
+    if (in.field() == 7) tree.operations = in.number();
+    if (in.field() == 8) tree.types = in.number();
     return true;
   });
 }

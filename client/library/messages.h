@@ -74,6 +74,7 @@ struct TreeAnswer {
   // How switches carry it; without a key none do.
   std::string key;
   uint32_t segment_bytes = 0, window = 0;
+  uint64_t operations = 0, types = 0;  // bits
   std::vector<std::string> switch_addresses;
 };
 bool DecodeTree(std::string_view message, TreeAnswer& tree);

@@ -281,6 +281,11 @@ uint32_t coppice_tree_ranks(const coppice_tree* tree) {
 }
 uint32_t coppice_tree_nodes(const coppice_tree* tree) { return coppice_tree_ranks(tree); }
 const int32_t* coppice_tree_parents(const coppice_tree* tree) { return tree->parents.data(); }
+const char* coppice_tree_reason(const coppice_tree*) { return "type I: by the script"; }
+coppice_status coppice_tree_carriage(const coppice_tree*, coppice_carriage*) {
+  return COPPICE_NOT_FOUND;
+}
+const char* coppice_tree_switch_address(const coppice_tree*, uint32_t) { return ""; }
 
 coppice_status coppice_watch_trees(coppice_client* client, uint64_t,
                                    coppice_watch_function function, void* context) {

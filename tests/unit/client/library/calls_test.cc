@@ -384,7 +384,7 @@ TEST(CallsTest, StructuresHaveNoPadding) {
   using Tree = coppice_tree_request;
   EXPECT_TRUE(IsFilled<Tree>(&Tree::size, &Tree::job, &Tree::request_id, &Tree::ranks,
                              &Tree::rank_count, &Tree::operation, &Tree::bytes, &Tree::type,
-                             &Tree::width, &Tree::advise, &Tree::reserved));
+                             &Tree::width, &Tree::advise, &Tree::carried));
   using Map = coppice_map_request;
   EXPECT_TRUE(IsFilled<Map>(&Map::size, &Map::job, &Map::hosts, &Map::host_count,
                             &Map::ranks_per_host, &Map::budget_ms, &Map::rank_count,
@@ -433,10 +433,13 @@ TEST(CallsTest, StructuresOfOtherReleasesAreUnderstood) {
   late.unknown = 1;
   EXPECT_EQ(coppice_tree_create(client.get(), &late.known, &tree), COPPICE_UNIMPLEMENTED);
   // One whose field is where this release has nothing.
-  coppice_tree_request other = COPPICE_INIT(other);
-  other.job = 1;
+  coppice_job_request other = COPPICE_INIT(other);
+  const char* const endpoint = "n0000";
+  other.endpoints = &endpoint;
+  other.endpoint_count = 1;
   other.reserved = 1;
-  EXPECT_EQ(coppice_tree_create(client.get(), &other, &tree), COPPICE_UNIMPLEMENTED);
+  uint64_t job = 0;
+  EXPECT_EQ(coppice_job_register(client.get(), &other, &job), COPPICE_UNIMPLEMENTED);
 }
 
 TEST(CallsTest, NamesAndNumbers) {
