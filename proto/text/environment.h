@@ -12,13 +12,14 @@
 namespace coppice {
 
 // Of all parts: one's users set others' as well. tests/unit/house compares it with what is read.
-inline constexpr std::array<std::string_view, 25> kVariables = {
+inline constexpr std::array<std::string_view, 26> kVariables = {
     // libcoppice, coppicectl, coppice-search
     "COPPICE_AGENT", "COPPICE_SERVER", "COPPICE_TLS_CA", "COPPICE_TLS_CERT", "COPPICE_TLS_KEY",
     // agents/mpi
     "COPPICE_APPLICATION", "COPPICE_HOST", "COPPICE_REORDER", "COPPICE_REORDER_BUDGET_MS",
     "COPPICE_START_TIMEOUT_MS", "COPPICE_TIMEOUT_MS", "COPPICE_TRACE", "COPPICE_TRACE_PUT",
-    "COPPICE_TREES", "COPPICE_TREES_AFTER", "COPPICE_TREES_MAX_BYTES", "COPPICE_VERBOSE",
+    "COPPICE_TREES", "COPPICE_TREES_AFTER", "COPPICE_TREES_MAX_BYTES", "COPPICE_TREES_TYPE",
+    "COPPICE_VERBOSE",
     // deploy/slurm
     "COPPICE_HOSTFILE", "COPPICE_JOB", "COPPICE_PATIENCE", "COPPICE_SLURM_JOBS",
     "COPPICE_SLURM_NODE", "COPPICE_SLURM_STEERING",

@@ -55,14 +55,17 @@ class Environment {
     return preset;
   }
 
-  TreesWhen Trees(const char* name) {
+  // One of the words, which stand in the order of the enumerators; the first one is the preset.
+  template <class Value, size_t kCount>
+  Value Word(const char* name, const char* const (&words)[kCount]) {
     const std::string value = Text(name);
-    if (value == "first-use") return TreesWhen::kFirstUse;
-    if (value == "creation") return TreesWhen::kCreation;
-    if (!value.empty() && value != "never") {
-      Complain(name, value, "never, first-use or creation", "never");
+    std::string all;
+    for (size_t i = 0; i < kCount; ++i) {
+      if (value == words[i]) return static_cast<Value>(i);
+      all += (i == 0 ? "" : i + 1 == kCount ? " or " : ", ") + std::string(words[i]);
     }
-    return TreesWhen::kNever;
+    if (!value.empty()) Complain(name, value, all, words[0]);
+    return Value();
   }
 
  private:
@@ -88,7 +91,8 @@ Settings ReadSettings(std::string* problems) {
   settings.put_pattern = environment.Switch("COPPICE_TRACE_PUT");
   settings.reorder = environment.Switch("COPPICE_REORDER");
   settings.reorder_budget_ms = environment.Milliseconds("COPPICE_REORDER_BUDGET_MS", 0);
-  settings.trees = environment.Trees("COPPICE_TREES");
+  settings.trees = environment.Word<TreesWhen>("COPPICE_TREES", {"never", "first-use", "creation"});
+  settings.trees_type = environment.Word<TreesType>("COPPICE_TREES_TYPE", {"auto", "1", "2"});
   settings.trees_after = environment.Number("COPPICE_TREES_AFTER", "collectives", 0, 1'000'000'000,
                                             settings.trees_after);
   settings.trees_max_bytes =

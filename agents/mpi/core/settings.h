@@ -10,6 +10,9 @@ namespace coppice::mpi {
 // When a communicator's tree is asked for.
 enum class TreesWhen { kNever, kFirstUse, kCreation };
 
+// Who aggregates: what the daemon finds faster; the ranks (I); switches where they can (II).
+enum class TreesType { kAuto, kRanks, kSwitches };
+
 // What all ranks must agree on, or some would wait in a collective that the others never call: rank
 // 0's, which is broadcast as it is.
 struct AgreedSettings {
@@ -24,6 +27,8 @@ struct AgreedSettings {
   // COPPICE_TREES_MAX_BYTES: the longest messages that go along trees; negative: those that
   // communicator_trees.h says
   int trees_max_bytes = -1;
+  // COPPICE_TREES_TYPE=auto|1|2: 2: of type II, even if nobody has measured what its switches take
+  TreesType trees_type = TreesType::kAuto;
   int timeout_ms = 2000;  // COPPICE_TIMEOUT_MS: of each question to the agent
 
   // Whether there is anything to do. Where there is, all ranks of the world speak to each other,

@@ -47,10 +47,11 @@ enum TreeCount {
 #define COPPICE_COUNT(NAME, ...) kCount##NAME,
   COPPICE_TREE_COLLECTIVES(COPPICE_COUNT)
 #undef COPPICE_COUNT
-      kCountNative,  // collectives that found no tree, or one that could not carry them
-  kCountRevised,     // trees that were replaced, at their root
-  kCountGone,        // trees that were given up, at their root
-  kCountReleased,    // trees that were given back
+      kCountNative,    // collectives that found no tree, or one that could not carry them
+  kCountRevised,       // trees that were replaced, at their root
+  kCountGone,          // trees that were given up, at their root
+  kCountReleased,      // trees that were given back
+  kCountOverSwitches,  // collectives of those along trees that switches carried
   kTreeCounts
 };
 

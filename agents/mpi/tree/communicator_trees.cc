@@ -14,7 +14,13 @@ namespace {
 
 // What the others are to be told.
 void Set(GrantedTree granted, CommunicatorTree* tree) {
-  tree->told = {granted.id, granted.revision, granted.wasted_ms};
+  tree->told = {};
+  tree->told.id = granted.id;
+  tree->told.revision = granted.revision;
+  tree->told.wasted_ms = granted.wasted_ms;
+  tree->told.is_carried = granted.is_carried;
+  tree->told.terms = granted.terms;
+  tree->addresses = std::move(granted.addresses);
   if (granted.id != 0) tree->parents = std::move(granted.parents);
 }
 
@@ -30,7 +36,13 @@ void Tell(MPI_Comm comm, int from, CommunicatorTree* tree) {
 // This member's part: its place, its memory, and whom it follows, which may take *wasted_ms. May
 // throw for want of memory.
 bool Install(int rank, CommunicatorTree* tree, int* wasted_ms) {
-  if (!MakeTreeShape(tree->parents, rank, &tree->shape)) return false;
+  if (tree->told.is_carried) {
+    tree->shape = {};
+    tree->shape.rank = rank;
+    tree->shape.parent = rank == 0 ? -1 : 0;
+  } else if (!MakeTreeShape(tree->parents, rank, &tree->shape)) {
+    return false;
+  }
   if (!tree->pieces.Start(Pipeline::Pieces(tree->shape)) || !tree->packed.Start(1)) return false;
   tree->revision = tree->told.revision;
   if (!tree->IsRoot()) return true;
@@ -50,6 +62,7 @@ bool Install(int rank, CommunicatorTree* tree, int* wasted_ms) {
 // it may be there still. Calls neither MPI nor the agent.
 void Uninstall(TreeCount what, CommunicatorTree* tree) {
   const uint64_t id = std::exchange(tree->id, 0);
+  tree->carried.reset();
   if (id == 0 || !tree->IsRoot()) return;
   TreeFollower::Get().Unfollow(id);
   tree->news.reset();
@@ -63,8 +76,17 @@ void Take(MPI_Comm comm, int from, CommunicatorTree* tree) {
   const uint64_t id = tree->told.id;
   int wasted_ms = 0;
   const bool is_ready = HasMemoryFor([&] { return Install(rank, tree, &wasted_ms); });
-  const bool are_all_ready = AllSay(comm, is_ready, &wasted_ms);
+  bool are_all_ready = AllSay(comm, is_ready, &wasted_ms);
   if (tree->news == nullptr) Session::Get().WaitedForOthers(wasted_ms);
+  if (are_all_ready && tree->told.is_carried) {
+    tree->was_carried = true;
+    tree->patience = 1;
+    std::string why_not;
+    tree->carried = CarriedTree::Join(comm, from, {id, tree->revision}, tree->told.terms,
+                                      tree->parents, &tree->addresses, &why_not);
+    are_all_ready = tree->carried != nullptr;
+    if (!why_not.empty()) Session::Get().Say("no way along switches: " + why_not);
+  }
   if (are_all_ready) {
     tree->id = id;
     return;
@@ -83,9 +105,14 @@ void TakeAnswer(CommunicatorTree* tree) {
   if (tree->question != nullptr) granted = tree->question->Take(&why_not);
   tree->question.reset();
   const int tags = std::exchange(tree->asked_tags, -1);
+  const std::string reason = std::move(granted.reason);
   Set(std::move(granted), tree);
   tree->told.tags = tags;
-  if (tree->told.id != 0) return;
+  if (tree->told.id != 0) {
+    Session::Get().Say("a communicator of " + std::to_string(tree->tags.members.size()) +
+                       " ranks has a tree of " + reason);
+    return;
+  }
   if (tags >= 0) LeaveTags(tags, Session::Get().world_rank(), 1);
   Session::Get().Say("no tree for a communicator of " + std::to_string(tree->tags.members.size()) +
                      " ranks: " + why_not);
@@ -94,6 +121,7 @@ void TakeAnswer(CommunicatorTree* tree) {
 // All members take the root's word for what the tree is now.
 void Renew(MPI_Comm comm, CommunicatorTree* tree) {
   const int root = tree->shape.root;
+  tree->patience = std::min(2 * tree->patience, CommunicatorTree::kMaxUntold);
   GrantedTree present;
   const bool is_changed = tree->IsRoot() && tree->IsChanged();
   if (is_changed && !tree->news->is_gone) {
@@ -109,6 +137,8 @@ void Renew(MPI_Comm comm, CommunicatorTree* tree) {
   tree->untold = 0;
   if (tree->told.is_kept) return;
   const bool is_replaced = tree->told.id != 0;
+  // Whoever is in the last collective along switches may need the others' answers.
+  if (tree->carried != nullptr) PMPI_Barrier(comm);
   Uninstall(is_replaced ? kCountRevised : kCountGone, tree);
   if (is_replaced) Take(comm, root, tree);
 }
@@ -125,8 +155,8 @@ bool MayHaveTree(MPI_Comm comm) {
 // program `waits`, by the next LookForTreeOf. False, on all members: there is to be none, as they
 // are all on one host, where trees know no better than the MPI library, or some of them have no
 // memory.
-bool AskForTreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes, Waits waits,
-                  CommunicatorTree* tree) {
+bool AskForTreeOf(MPI_Comm comm, TreesType type, coppice_operation operation, uint64_t bytes,
+                  Waits waits, CommunicatorTree* tree) {
   const bool is_leader = RankIn(comm) == 0;
   const bool is_ready = HasMemoryFor([&] {
     tree->tags.members = GroupRanks(comm);
@@ -136,7 +166,7 @@ bool AskForTreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes, Wa
     for (size_t rank = 0; rank < tree->parents.size(); ++rank) {
       ranks.push_back(static_cast<uint32_t>(tree->tags.members.World(static_cast<int>(rank))));
     }
-    tree->question = std::make_shared<TreeQuestion>(std::move(ranks), operation, bytes);
+    tree->question = std::make_shared<TreeQuestion>(std::move(ranks), type, operation, bytes);
     return true;
   });
   int first_host = Session::Get().host_number();
@@ -191,7 +221,7 @@ void LetGo(CommunicatorTree* tree) {
 // The attribute; null: there are no trees, and none are asked for.
 struct CommunicatorTrees {
   // All but `tree` is the same on all members.
-  struct OfLength {
+  struct Place {
     enum Stage { kUnasked, kAsked, kAnswered };
 
     CommunicatorTree tree;
@@ -200,12 +230,24 @@ struct CommunicatorTrees {
     uint64_t next = 0;   // the number of the one that asks, or looks for the answer
     uint64_t pause = 0;  // collectives from one look to the next, twice as many each time
   };
+  // A tree of the type that is wanted; where that turns out to be over switches, one over the ranks
+  // beside it, for what switches cannot do and while they are away.
+  struct OfLength {
+    Place wanted, over_ranks;
+  };
   OfLength of_short, of_long;
   bool is_closed = false;  // no trees any more; the same on all members
 
   template <class Work>
+  void ForEachPlace(const Work& work) {
+    for (OfLength* const of : {&of_short, &of_long}) {
+      work(&of->wanted);
+      work(&of->over_ranks);
+    }
+  }
+  template <class Work>
   void ForEach(const Work& work) {
-    for (OfLength* const of : {&of_short, &of_long}) work(&of->tree);
+    ForEachPlace([&work](Place* place) { work(&place->tree); });
   }
   // Gives them back.
   void Close() {
@@ -266,10 +308,10 @@ CommunicatorTrees* Begin(MPI_Comm comm) {
   if (PMPI_Comm_set_attr(comm, key, made.get()) != MPI_SUCCESS) throw std::bad_alloc();
   CommunicatorTrees* const trees = made.release();
   if (trees == nullptr) return nullptr;
-  for (auto* const of : {&trees->of_short, &trees->of_long}) {
-    of->next = of->pause = static_cast<uint64_t>(settings.trees_after);
-  }
-  if (settings.trees == TreesWhen::kCreation) trees->of_short.next = 0;
+  trees->ForEachPlace([&settings](CommunicatorTrees::Place* place) {
+    place->next = place->pause = static_cast<uint64_t>(settings.trees_after);
+  });
+  if (settings.trees == TreesWhen::kCreation) trees->of_short.wanted.next = 0;
   return trees;
 }
 
@@ -282,25 +324,34 @@ bool GoAlongTrees(uint64_t bytes) {
 // Collective, before each collective of that length: it is asked for, or the answer is looked for,
 // if this is the one that does so. False, on all members: no tree of the communicator is asked for
 // again.
-bool Advance(MPI_Comm comm, coppice_operation operation, uint64_t bytes,
-             CommunicatorTrees::OfLength* of) {
-  using Stage = CommunicatorTrees::OfLength;
-  if (of->stage == Stage::kAnswered || of->uses++ != of->next) return true;
-  const Waits waits = of->pause == 0 ? Waits::kProgram : Waits::kMeanwhile;
-  if (of->stage == Stage::kUnasked) {
+bool Advance(MPI_Comm comm, TreesType type, coppice_operation operation, uint64_t bytes,
+             CommunicatorTrees::Place* place) {
+  using Stage = CommunicatorTrees::Place;
+  if (place->stage == Stage::kAnswered || place->uses++ != place->next) return true;
+  const Waits waits = place->pause == 0 ? Waits::kProgram : Waits::kMeanwhile;
+  if (place->stage == Stage::kUnasked) {
     SettleFreedTrees();
-    if (!AskForTreeOf(comm, operation, bytes, waits, &of->tree)) return false;
-    of->stage = Stage::kAsked;
-    of->next += of->pause;
-    if (of->pause != 0) return true;
+    if (!AskForTreeOf(comm, type, operation, bytes, waits, &place->tree)) return false;
+    place->stage = Stage::kAsked;
+    place->next += place->pause;
+    if (place->pause != 0) return true;
   }
-  if (LookForTreeOf(comm, waits, &of->tree)) {
-    of->stage = Stage::kAnswered;
+  if (LookForTreeOf(comm, waits, &place->tree)) {
+    place->stage = Stage::kAnswered;
   } else {
-    of->pause *= 2;
-    of->next += of->pause;
+    place->pause *= 2;
+    place->next += place->pause;
   }
   return true;
+}
+
+// Whether all members hold the root's broadcast now; the same on all of them.
+bool IsDue(CommunicatorTree* tree) {
+  if (tree->id == 0) return false;
+  if (tree->carried == nullptr) {
+    return tree->is_change_told || tree->untold >= CommunicatorTree::kMaxUntold;
+  }
+  return tree->carried->is_broken() && ++tree->untold >= tree->patience;
 }
 
 }  // namespace
@@ -310,7 +361,8 @@ bool CommunicatorTree::IsChanged() const {
          news->revision.load(std::memory_order_relaxed) > revision;
 }
 
-CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes) {
+CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes,
+                         const SwitchWork& work) {
   if (!GoAlongTrees(bytes)) return nullptr;
   bool was_seen = false;
   CommunicatorTrees* trees = nullptr;
@@ -320,15 +372,20 @@ CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t by
   const bool is_long = bytes >= kLong;
   CommunicatorTrees::OfLength* const of = is_long ? &trees->of_long : &trees->of_short;
   const uint64_t asked = is_long ? std::max(bytes, kAskedAtLeast) : bytes;
-  if (!Advance(comm, operation, asked, of)) {
-    trees->Close();
-    return nullptr;
+  const auto advance = [&](TreesType type, CommunicatorTrees::Place* place) {
+    const bool may_be = Advance(comm, type, operation, asked, place);
+    if (may_be && IsDue(&place->tree)) Renew(comm, &place->tree);
+    return may_be;
+  };
+  bool may_be = advance(Session::Get().settings().trees_type, &of->wanted);
+  CommunicatorTree* tree = &of->wanted.tree;
+  if (may_be && tree->was_carried && !tree->Carries(work) &&
+      (tree->id == 0 || tree->carried != nullptr)) {
+    may_be = advance(TreesType::kRanks, &of->over_ranks);
+    tree = &of->over_ranks.tree;
   }
-  CommunicatorTree* const tree = &of->tree;
-  if (tree->id != 0 && (tree->is_change_told || tree->untold >= CommunicatorTree::kMaxUntold)) {
-    Renew(comm, tree);
-  }
-  return tree->id != 0 ? tree : nullptr;
+  if (!may_be) trees->Close();
+  return may_be && tree->id != 0 ? tree : nullptr;
 }
 
 void SpoilTreesOf(MPI_Comm comm) {
@@ -346,6 +403,11 @@ EndingCommunicator::EndingCommunicator(const MPI_Comm* comm)
   const bool is_predefined = comm_ == MPI_COMM_WORLD || comm_ == MPI_COMM_SELF;
   if (!is_predefined && Find(comm_, &was_seen, &trees)) {
     if (!was_seen) PMPI_Comm_set_attr(comm_, key, nullptr);
+    bool are_carried = false;
+    if (trees != nullptr) {
+      trees->ForEach([&](CommunicatorTree* tree) { are_carried |= tree->carried != nullptr; });
+    }
+    if (are_carried) PMPI_Barrier(comm_);
     if (trees != nullptr) trees->Close();
   }
   ending = this;

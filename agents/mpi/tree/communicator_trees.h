@@ -31,8 +31,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "agents/mpi/tree/carried_tree.h"
 #include "agents/mpi/tree/tag_pool.h"
 #include "agents/mpi/tree/tree_memory.h"
 #include "agents/mpi/tree/tree_news.h"
@@ -42,6 +44,10 @@
 
 namespace coppice::mpi {
 
+// A tree over the ranks, or one over switches (`carried`). Of the latter rank 0 stands for the
+// root: it asked for it, watches it and tells. When such a tree is broken, which all members see in
+// the same collective, they hold that native broadcast after 1, 2, 4, ... kMaxUntold more, until
+// there is a new revision or no tree.
 struct CommunicatorTree {
   static constexpr int kMaxUntold = 64;
 
@@ -50,7 +56,8 @@ struct CommunicatorTree {
   TreeTags tags;                           // for the tree's messages, once there was a tree
   uint64_t id = 0;                         // 0: there is no tree
   uint32_t revision = 0;
-  TreeShape shape;
+  TreeShape shape;  // carried: its ranks are none of the tree's nodes but the root's stand-in
+  std::unique_ptr<CarriedTree> carried;  // null: over the ranks
   TreeBuffers pieces;  // one for each message of a reduction that is on its way here
   TreeBuffers packed;  // one: a broadcast whose type is more than plain bytes
   // What the members are told of a tree, in two broadcasts: the second one if there is a tree.
@@ -59,16 +66,22 @@ struct CommunicatorTree {
     uint32_t revision = 0;
     int32_t wasted_ms = 0;
     int32_t tags = -1;
-    bool is_kept = false, is_pending = false;
+    bool is_kept = false, is_pending = false, is_carried = false;
+    CarriageTerms terms;
   } told;
   std::vector<int32_t> parents;  // of each rank; there is room before anybody is told
+  std::string addresses;         // of switches: the root's stand-in's, until it is told
+  bool was_carried = false;      // by switches, once: the same on all members
   bool is_change_told = false;
-  int untold = 0;  // collectives since the root could last say something
+  int untold = 0;    // collectives since the root could last say something
+  int patience = 1;  // carried and broken: of these, before it is asked
 
   bool IsRoot() const { return shape.parent < 0; }
   bool IsMember(int rank) const { return rank >= 0 && rank < tags.members.size(); }
   // The root's: whether there is something to say.
   bool IsChanged() const;
+  // Whether it goes along switches now.
+  bool Carries(const SwitchWork& work) const { return carried != nullptr && carried->Can(work); }
 
   std::shared_ptr<const TreeNews> news;  // of the root only
 };
@@ -92,9 +105,11 @@ constexpr uint64_t kAskedAtLeast = uint64_t{256} << 10U;
 constexpr uint64_t kLongEnough = kAskedAtLeast + 1;
 
 // Collective over `comm`, for a collective of so many bytes, once; null on all ranks if there is no
-// tree for it. The caller may keep it until the collective is over. Throws std::bad_alloc
-// (WithMemory of tree_collectives.h).
-CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes);
+// tree for it. `work`: what it would be for switches: the tree is over switches only if they can do
+// it, else over the ranks. The caller may keep it until the collective is over. Throws
+// std::bad_alloc (WithMemory of tree_collectives.h).
+CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes,
+                         const SwitchWork& work);
 
 // This member leaves a collective to the MPI library which others may carry out along a tree: what
 // they send nobody receives. Tags of these trees are not handed out again.

@@ -1,10 +1,13 @@
 #include "agents/mpi/tree/elements.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <initializer_list>
 #include <iterator>
+#include <utility>
 
 #include "agents/mpi/tree/tag_pool.h"
 
@@ -168,6 +171,58 @@ Reduction ReductionOf(MPI_Op op, MPI_Datatype type) {
   int commutes = 0;
   if (PMPI_Op_commutative(op, &commutes) != MPI_SUCCESS) return Reduction::kNotOurs;
   return commutes != 0 ? Reduction::kAnyOrder : Reduction::kRankOrder;
+}
+
+ReductionOperation SwitchOperationOf(MPI_Op op) {
+  const std::pair<MPI_Op, ReductionOperation> known[] = {
+      {MPI_SUM, ReductionOperation::kSum},         {MPI_PROD, ReductionOperation::kProduct},
+      {MPI_MIN, ReductionOperation::kMinimum},     {MPI_MAX, ReductionOperation::kMaximum},
+      {MPI_BAND, ReductionOperation::kBitwiseAnd}, {MPI_BOR, ReductionOperation::kBitwiseOr},
+      {MPI_BXOR, ReductionOperation::kBitwiseXor}, {MPI_LAND, ReductionOperation::kLogicalAnd},
+      {MPI_LOR, ReductionOperation::kLogicalOr},   {MPI_LXOR, ReductionOperation::kLogicalXor}};
+  const auto found = std::find_if(std::begin(known), std::end(known),
+                                  [op](const auto& one) { return one.first == op; });
+  return found != std::end(known) ? found->second : ReductionOperation::kNone;
+}
+
+namespace {
+
+// By the MPI library's own operation, as the standard is not followed everywhere: Debian's MPICH
+// 4.0.2 takes the largest of unsigned integers as if they were signed, Open MPI 4.1.4 that of
+// MPI_UNSIGNED_LONG.
+bool IsComparedAsUnsigned(MPI_Datatype type) {
+  const uint64_t all_ones = UINT64_MAX;
+  uint64_t one = 0;
+  std::memset(&one, 1, sizeof(one));
+  return PMPI_Reduce_local(&all_ones, &one, 1, type, MPI_MAX) == MPI_SUCCESS &&
+         (one & 0xffU) == 0xffU;
+}
+
+}  // namespace
+
+// MPI_LOGICAL is left out: what .TRUE. is, is the compiler's.
+ElementType SwitchElementOf(MPI_Op op, const TypeLayout& layout) {
+  constexpr ElementType kSigned[] = {ElementType::kInt8, ElementType::kInt16, ElementType::kInt32,
+                                     ElementType::kInt64};
+  constexpr ElementType kUnsigned[] = {ElementType::kUint8, ElementType::kUint16,
+                                       ElementType::kUint32, ElementType::kUint64};
+  if (!layout.IsDense() || layout.size > 8 ||
+      !std::has_single_bit(static_cast<unsigned>(layout.size))) {
+    return ElementType::kNone;
+  }
+  const unsigned group = GroupOf(layout.type);
+  if (group == kFloatingPoint) {
+    return layout.size == 8   ? ElementType::kDouble
+           : layout.size == 4 ? ElementType::kFloat
+                              : ElementType::kNone;
+  }
+  const bool is_integer = (group & (kCInteger | kFortranInteger | kMultiLanguage | kByte)) != 0 ||
+                          IsOneOf(layout.type, {MPI_C_BOOL, MPI_CXX_BOOL});
+  if (!is_integer) return ElementType::kNone;
+  // Only order depends on the sign.
+  const bool is_signed = (op == MPI_MAX || op == MPI_MIN) && !IsComparedAsUnsigned(layout.type);
+  const auto size = static_cast<size_t>(std::countr_zero(static_cast<unsigned>(layout.size)));
+  return is_signed ? kSigned[size] : kUnsigned[size];
 }
 
 }  // namespace coppice::mpi

@@ -7,6 +7,8 @@
 
 #include <cstddef>
 
+#include "agents/links/frame.h"
+
 namespace coppice::mpi {
 
 struct TypeLayout {
@@ -78,6 +80,10 @@ enum class Reduction {
 
 // The same on all ranks that give the same arguments.
 Reduction ReductionOf(MPI_Op op, MPI_Datatype type);
+
+// What switches call it, for a reduction that is ours; kNone: none of theirs.
+ReductionOperation SwitchOperationOf(MPI_Op op);
+ElementType SwitchElementOf(MPI_Op op, const TypeLayout& layout);
 
 }  // namespace coppice::mpi
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <asio/executor_work_guard.hpp>
+#include <asio/ip/udp.hpp>
 #include <asio/post.hpp>
 #include <system_error>
 #include <utility>
@@ -91,6 +92,22 @@ bool SwitchTree::Listen(std::string* trouble) {
                            &error);
   if (listener_ == nullptr) *trouble = "listen " + options_.listen + ": " + error.message();
   return listener_ != nullptr;
+}
+
+// Nothing is sent: a datagram socket that connects is bound to the way there.
+std::string SwitchTree::coordinator() const {
+  std::string host, service;
+  if (listener_ == nullptr || !SplitAddress(options_.leaf_address, &host, &service)) return "";
+  asio::io_context io;
+  std::error_code error;
+  const auto found = asio::ip::udp::resolver(io).resolve(host, service, error);
+  if (error || found.empty()) return "";
+  asio::ip::udp::socket socket(io);
+  socket.connect(*found.begin(), error);
+  if (error) return "";
+  const asio::ip::address own = socket.local_endpoint(error).address();
+  const std::string text = own.is_v6() ? "[" + own.to_string() + "]" : own.to_string();
+  return error ? "" : text + ":" + std::to_string(port());
 }
 
 bool SwitchTree::Join(const std::string& coordinator, std::string* trouble) {

@@ -89,6 +89,9 @@ class SwitchTree final {
 
   // Of member 0: where it listens.
   uint16_t port() const { return listener_ == nullptr ? 0 : listener_->port(); }
+  // And by which address the others reach it: that of its own by which it reaches its leaf switch,
+  // as members and switches share a network. Empty: there is no way to the switch.
+  std::string coordinator() const;
 
   // Connects to the leaf switch and to member 0, or waits for all others; within join_within.
   // False: `trouble` says why. The tree is used if it is true at all members.

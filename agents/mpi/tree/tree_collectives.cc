@@ -4,6 +4,7 @@
 #include <atomic>
 #include <climits>
 #include <string>
+#include <string_view>
 
 #include "agents/mpi/core/returned_errors.h"
 #include "agents/mpi/core/session.h"
@@ -52,6 +53,17 @@ bool Run(MPI_Comm comm, CommunicatorTree* tree, Reach reach, Flow* flow, TreeCou
   return true;
 }
 
+// Carries it out along switches; false, on all members: they are not there any more.
+bool RunAlongSwitches(const CommunicatorTree& tree, const SwitchWork& work, const void* data,
+                      void* result, TreeCount what, int* error) {
+  const std::string_view part(static_cast<const char*>(data), data == nullptr ? 0 : work.bytes);
+  if (!tree.carried->Carry(work, part, result)) return Native();
+  CountTree(what);
+  CountTree(kCountOverSwitches);
+  *error = MPI_SUCCESS;
+  return true;
+}
+
 void GoDown(const TreeShape& shape, Flow* flow) {
   flow->down_from = shape.parent;
   flow->down_to = shape.children;
@@ -96,7 +108,8 @@ int Repack(bool packs, void* buffer, int count, MPI_Datatype type, void* packed,
 // the buffers are ones, of elements that are laid out so.
 template <class May>
 CommunicatorTree* TreeForReduction(coppice_operation operation, int count, MPI_Datatype type,
-                                   MPI_Op op, MPI_Comm comm, const May& may, Flow* flow) {
+                                   MPI_Op op, MPI_Comm comm, const May& may, Flow* flow,
+                                   SwitchWork* work) {
   if (count <= 0 || !LayoutOf(type, &flow->layout) || flow->layout.size == 0) return nullptr;
   const Reduction reduction = ReductionOf(op, type);
   if (reduction == Reduction::kNotOurs) return nullptr;
@@ -105,8 +118,9 @@ CommunicatorTree* TreeForReduction(coppice_operation operation, int count, MPI_D
     return nullptr;
   }
   const auto bytes = static_cast<uint64_t>(count) * static_cast<uint64_t>(flow->layout.size);
-  CommunicatorTree* const tree = TreeOf(comm, operation, bytes);
-  if (tree == nullptr) return nullptr;
+  *work = ReductionWork(op, flow->layout, bytes);
+  CommunicatorTree* const tree = TreeOf(comm, operation, bytes, *work);
+  if (tree == nullptr || tree->carried != nullptr) return tree;
   if (reduction == Reduction::kRankOrder && !tree->shape.is_ordered) return nullptr;
   const size_t piece_bytes = Pipeline::PieceBytes(tree->tags, flow->layout, count);
   if (!tree->pieces.Reserve(comm, piece_bytes)) return nullptr;
@@ -160,8 +174,9 @@ void SayCounts() {
   if (Session::Get().world_rank() != 0) return;
 #define COPPICE_NAME(NAME, FORTRAN, ...) #FORTRAN,
   constexpr const char* kNames[kTreeCounts] = {
-      "asked",   "granted", COPPICE_TREE_COLLECTIVES(COPPICE_NAME) "native",
-      "revised", "gone",    "released"};
+      "asked",        "granted", COPPICE_TREE_COLLECTIVES(COPPICE_NAME) "native",
+      "revised",      "gone",    "released",
+      "over_switches"};
 #undef COPPICE_NAME
   std::string line = "trees:";
   for (int i = 0; i < kTreeCounts; ++i) {
@@ -175,8 +190,12 @@ void SayCounts() {
 void CountTree(TreeCount what) { counted[what].fetch_add(1, std::memory_order_relaxed); }
 
 bool TreeBarrier(MPI_Comm comm, int* error) {
-  CommunicatorTree* const tree = TreeOf(comm, COPPICE_OPERATION_BARRIER, 0);
+  const SwitchWork work;
+  CommunicatorTree* const tree = TreeOf(comm, COPPICE_OPERATION_BARRIER, 0, work);
   if (tree == nullptr) return Native();
+  if (tree->carried != nullptr) {
+    return RunAlongSwitches(*tree, work, nullptr, nullptr, kCountBarrier, error);
+  }
   Flow flow;
   LayoutOf(MPI_BYTE, &flow.layout);
   const char nothing = 0;
@@ -199,8 +218,9 @@ bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm co
     SpoilTreesOf(comm);
     return Native();
   }
-  CommunicatorTree* const tree =
-      TreeOf(comm, COPPICE_OPERATION_BCAST, static_cast<uint64_t>(bytes));
+  SwitchWork work;
+  work.bytes = static_cast<uint64_t>(bytes);
+  CommunicatorTree* const tree = TreeOf(comm, COPPICE_OPERATION_BCAST, work.bytes, work);
   if (tree == nullptr || !tree->IsMember(root)) return Native();
   // What members ask each other depends on the bytes alone, which are the same at all of them.
   const bool has_room = bytes > kMaxPacked ? AllSay(comm, layout.IsPlainBytes())
@@ -219,7 +239,12 @@ bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm co
   };
   const Reach reach = tree->shape.root == root ? Reach::kAll : Reach::kSome;
   *error = is_sender ? repack() : MPI_SUCCESS;
-  if (*error == MPI_SUCCESS) {
+  if (*error == MPI_SUCCESS && tree->carried != nullptr) {
+    const void* const data = is_sender ? flow.result : nullptr;
+    void* const result = is_sender ? nullptr : flow.result;
+    if (!RunAlongSwitches(*tree, work, data, result, kCountBcast, error)) return false;
+    if (!is_sender) *error = repack();
+  } else if (*error == MPI_SUCCESS) {
     Run(comm, tree, reach, &flow, kCountBcast, error);
     if (*error != MPI_SUCCESS) return true;  // which is told already
     if (!is_sender) *error = repack();
@@ -234,11 +259,16 @@ bool TreeReduce(const void* send, void* receive, int count, MPI_Datatype type, M
   const auto may = [&](const TypeLayout& layout) {
     return MayReduce(send, receive, count, layout, root, comm);
   };
+  SwitchWork work;
   CommunicatorTree* const tree =
-      TreeForReduction(COPPICE_OPERATION_REDUCE, count, type, op, comm, may, &flow);
+      TreeForReduction(COPPICE_OPERATION_REDUCE, count, type, op, comm, may, &flow, &work);
   if (tree == nullptr || !tree->IsMember(root)) return Native();
   const TreeShape& shape = tree->shape;
   flow.input = send == MPI_IN_PLACE ? receive : send;
+  if (tree->carried != nullptr) {
+    void* const result = shape.rank == root ? receive : nullptr;
+    return RunAlongSwitches(*tree, work, flow.input, result, kCountReduce, error);
+  }
   flow.has_result = shape.rank == root;
   flow.result = receive;
   // The tree's root has the result; it goes to the call's root in one more message.
@@ -255,10 +285,14 @@ bool TreeAllreduce(const void* send, void* receive, int count, MPI_Datatype type
   const auto may = [&](const TypeLayout& layout) {
     return MayAllreduce(send, receive, count, layout);
   };
+  SwitchWork work;
   CommunicatorTree* const tree =
-      TreeForReduction(COPPICE_OPERATION_ALLREDUCE, count, type, op, comm, may, &flow);
+      TreeForReduction(COPPICE_OPERATION_ALLREDUCE, count, type, op, comm, may, &flow, &work);
   if (tree == nullptr) return Native();
   flow.input = send == MPI_IN_PLACE ? receive : send;
+  if (tree->carried != nullptr) {
+    return RunAlongSwitches(*tree, work, flow.input, receive, kCountAllreduce, error);
+  }
   flow.has_result = true;
   flow.result = receive;
   GoDown(tree->shape, &flow);
@@ -268,7 +302,7 @@ bool TreeAllreduce(const void* send, void* receive, int count, MPI_Datatype type
 int CommunicatorMade(MPI_Comm comm) {
   const Session& session = Session::Get();
   if (!session.IsUp() || session.settings().trees != TreesWhen::kCreation) return MPI_SUCCESS;
-  return WithMemory(comm, [comm] { TreeOf(comm, COPPICE_OPERATION_ALLREDUCE, 0); });
+  return WithMemory(comm, [comm] { TreeOf(comm, COPPICE_OPERATION_ALLREDUCE, 0, SwitchWork()); });
 }
 
 void StartTrees() {
@@ -279,6 +313,8 @@ void StartTrees() {
 void EndTrees() {
   const Session& session = Session::Get();
   if (!session.IsUp() || session.settings().trees == TreesWhen::kNever) return;
+  PMPI_Barrier(MPI_COMM_WORLD);  // nobody is in a collective any more
+  StopCarriedTrees();
   EndCommunicatorTrees();
   SayCounts();
 }

@@ -1,5 +1,5 @@
-// Collectives along type I trees, by point-to-point messages of the MPI library itself, where there
-// is no hardware that aggregates.
+// Collectives along trees: of type I by point-to-point messages of the MPI library itself, of type
+// II over the switches that carry them.
 //
 // Each function of collective_table.h is Tree...: collective over `comm`, and all members take the
 // same way: true: the collective was carried out, and *error is what MPI returns; false: nothing

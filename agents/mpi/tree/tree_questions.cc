@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <thread>
 
@@ -27,16 +28,39 @@ Waiting& TheWaiting() {
   return *waiting;
 }
 
-// Reads and frees it. None if it is no type I tree over `ranks` ranks.
+// How its members use the switches. False: they cannot, as no switch carries it or one is away.
+bool ReadCarriage(const coppice_tree* tree, GrantedTree* granted) {
+  coppice_carriage carriage = COPPICE_INIT(carriage);
+  if (coppice_tree_carriage(tree, &carriage) != COPPICE_OK) return false;
+  CarriageTerms& terms = granted->terms;
+  static_assert(sizeof(terms.key) == COPPICE_KEY_BYTES);
+  std::memcpy(terms.key.data(), carriage.key, sizeof(terms.key));
+  terms.segment_bytes = carriage.segment_bytes;
+  terms.window = carriage.window;
+  terms.operations = carriage.operations;
+  terms.types = carriage.types;
+  for (uint32_t node = coppice_tree_ranks(tree); node < coppice_tree_nodes(tree); ++node) {
+    const std::string address = coppice_tree_switch_address(tree, node);
+    if (address.empty()) return false;
+    granted->addresses += address + "\n";
+  }
+  terms.address_bytes = static_cast<uint32_t>(granted->addresses.size());
+  return granted->is_carried = true;
+}
+
+// Reads and frees it. None if it is no tree over `ranks` ranks that these could use.
 GrantedTree ReadTree(coppice_tree* tree, size_t ranks) {
   GrantedTree granted;
   granted.revision = coppice_tree_revision(tree);
+  granted.reason = coppice_tree_reason(tree);
   const int32_t* const parents = coppice_tree_parents(tree);
-  TreeShape shape;
-  if (coppice_tree_nodes(tree) == ranks && coppice_tree_ranks(tree) == ranks &&
-      parents != nullptr) {
+  if (coppice_tree_ranks(tree) == ranks && parents != nullptr) {
     granted.parents.assign(parents, parents + ranks);
-    if (MakeTreeShape(granted.parents, 0, &shape)) granted.id = coppice_tree_id(tree);
+    TreeShape shape;
+    const bool is_usable = coppice_tree_nodes(tree) == ranks
+                               ? MakeTreeShape(granted.parents, 0, &shape)
+                               : ReadCarriage(tree, &granted);
+    if (is_usable) granted.id = coppice_tree_id(tree);
   }
   coppice_tree_free(tree);
   return granted;
@@ -113,6 +137,18 @@ void GiveBackAll(Waits waits) {
 }
 
 GrantedTree TreeQuestion::AskForTree(Waits waits, std::string* why_not) const {
+  if (type_ == TreesType::kRanks) return AskForType(COPPICE_TREE_TYPE_I, waits, why_not);
+  const bool is_open = type_ == TreesType::kAuto;
+  const coppice_tree_type type = is_open ? COPPICE_TREE_AUTO : COPPICE_TREE_TYPE_II;
+  GrantedTree granted = AskForType(type, waits, why_not);
+  if (granted.id != 0 || granted.wasted_ms != 0) return granted;
+  Session::Get().Say("no tree over switches for a communicator of " +
+                     std::to_string(world_ranks_.size()) + " ranks: " + *why_not);
+  return is_open ? granted : AskForType(COPPICE_TREE_TYPE_I, waits, why_not);
+}
+
+GrantedTree TreeQuestion::AskForType(coppice_tree_type type, Waits waits,
+                                     std::string* why_not) const {
   CountTree(kCountAsked);
   coppice_tree_request request = {};
   request.size = sizeof(request);
@@ -121,7 +157,8 @@ GrantedTree TreeQuestion::AskForTree(Waits waits, std::string* why_not) const {
   request.rank_count = static_cast<uint32_t>(world_ranks_.size());
   request.operation = operation_;
   request.bytes = bytes_;
-  request.type = COPPICE_TREE_TYPE_I;
+  request.type = type;
+  request.carried = type == COPPICE_TREE_TYPE_I ? 0 : 1;
   coppice_tree* tree = nullptr;
   Session::Answer answer = Session::Get().Ask(
       [&](coppice_client* client) { return coppice_tree_create(client, &request, &tree); }, {},
@@ -135,7 +172,7 @@ GrantedTree TreeQuestion::AskForTree(Waits waits, std::string* why_not) const {
   const uint64_t id = coppice_tree_id(tree);
   granted = ReadTree(tree, world_ranks_.size());
   if (granted.id == 0) {
-    *why_not = "tree " + std::to_string(id) + " is none over the communicator's ranks";
+    *why_not = "tree " + std::to_string(id) + " is none that its ranks could use";
     GiveBack(id);
   } else {
     CountTree(kCountGranted);

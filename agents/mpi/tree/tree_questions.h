@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agents/mpi/core/session.h"
+#include "agents/mpi/tree/carried_tree.h"
 #include "client/library/coppice.h"
 
 namespace coppice::mpi {
@@ -20,6 +21,11 @@ struct GrantedTree {
   uint32_t revision = 0;
   std::vector<int32_t> parents;  // of each rank of the communicator; -1 of the root
   int wasted_ms = 0;             // that were waited for no answer
+  // Over switches: parents are numbered from the number of ranks on (CarriedTree::Join).
+  bool is_carried = false;
+  CarriageTerms terms;
+  std::string addresses;
+  std::string reason;  // in the daemon's words
 };
 
 // The tree as it is now; none if it is gone or nobody can say. The program waits.
@@ -29,14 +35,16 @@ GrantedTree AskAgain(uint64_t id, size_t ranks);
 void GiveBack(uint64_t id);
 void GiveBackAll(Waits waits);
 
-// A type I tree is asked for, for the communicator of these ranks of the world.
+// A tree is asked for, for the communicator of these ranks of the world. Where none over switches
+// can be had, or nobody could use it, one over the ranks alone.
 //
 //   Ask, or AskMeanwhile --> IsAnswered --> Take
 //         \--- Drop, at any time: it is not asked, or what was granted is given back
 class TreeQuestion final {
  public:
-  TreeQuestion(std::vector<uint32_t> world_ranks, coppice_operation operation, uint64_t bytes)
-      : world_ranks_(std::move(world_ranks)), operation_(operation), bytes_(bytes) {}
+  TreeQuestion(std::vector<uint32_t> world_ranks, TreesType type, coppice_operation operation,
+               uint64_t bytes)
+      : world_ranks_(std::move(world_ranks)), type_(type), operation_(operation), bytes_(bytes) {}
 
   // Asks, once.
   void Ask(Waits waits);
@@ -50,8 +58,10 @@ class TreeQuestion final {
  private:
   // None: *why_not says why.
   GrantedTree AskForTree(Waits waits, std::string* why_not) const;
+  GrantedTree AskForType(coppice_tree_type type, Waits waits, std::string* why_not) const;
 
   const std::vector<uint32_t> world_ranks_;
+  const TreesType type_;
   const coppice_operation operation_;
   const uint64_t bytes_;
 

@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+"""Collectives over switches: a coppice-switch at each switch of a fabric, a daemon that grants trees over them, and
+unmodified programs, whose results are the MPI library's own; also where a switch is killed in the middle.
+
+Usage: switched_test.py openmpi|mpich LIBRARY CONFORMANCE STEADY COPPICED COPPICE_AGENT COPPICECTL COPPICE_SWITCH
+"""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import mpi_run
+from coppice_nodes import CoppiceNodes, counts
+from switch_processes import SwitchProcesses
+
+MPI, LIBRARY, CONFORMANCE, STEADY, COPPICED, AGENT, COPPICECTL, SWITCH = sys.argv[1:9]
+FULL = os.environ.get("COPPICE_TEST_TIER") == "full"
+HOSTS = 4
+RANKS = 8 if FULL else 4
+ROUNDS = 200 if FULL else 40
+TIMEOUT_S = 7200 if FULL else 900
+FABRIC = f"model:fat-tree(leaves={HOSTS},spines=2,hosts-per-leaf=1)"
+OVER_SWITCHES = {"COPPICE_TREES": "first-use", "COPPICE_TREES_TYPE": 2, "COPPICE_VERBOSE": 1,
+                 "COPPICE_TIMEOUT_MS": 20000, **mpi_run.TREES_AT_ONCE}
+
+
+class OverSwitches(unittest.TestCase):
+    def setUp(self):
+        self.nodes = CoppiceNodes(COPPICED, AGENT, HOSTS, FABRIC, entries=0)  # what switches say counts
+        self.addCleanup(self.nodes.stop)
+        self.switches = SwitchProcesses(SWITCH, COPPICECTL, self.nodes.daemon.address)
+        self.addCleanup(self.switches.stop)
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def trees(self):
+        return self.switches.ask("tree", "list")["trees"]
+
+    def test_every_collective(self):
+        program = self.nodes.on_hosts(RANKS, [CONFORMANCE, "--expect-trees", *(["--full"] if FULL else [])])
+        done = mpi_run.run(MPI, RANKS, program, LIBRARY, OVER_SWITCHES, timeout=TIMEOUT_S)
+        self.assertIn("differ 0,", done.stdout)
+        said = counts(done.stderr)
+        self.assertGreater(said["over_switches"], said["allreduce"] // 2)
+        self.assertEqual((said["gone"], said["released"]), (0, said["granted"]), done.stderr)
+        self.assertEqual([], self.trees())
+        self.assertIn("has a tree of type II", done.stderr)
+
+    def steady(self, in_the_middle):
+        """What the library says; the result of the program is the native one."""
+        gate = pathlib.Path(self.folder.name) / "gate"
+        program = ["nice", "-n", "10", STEADY, str(ROUNDS)]
+        line = mpi_run.command(MPI, RANKS, self.nodes.on_hosts(RANKS, [*program, gate]), LIBRARY, OVER_SWITCHES)
+        with open(pathlib.Path(self.folder.name) / "errors", "w+", encoding="utf-8") as errors:
+            with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=errors, text=True) as run:
+                try:
+                    self.assertEqual("half\n", run.stdout.readline())
+                    in_the_middle()
+                    gate.touch()
+                    out = run.communicate(timeout=TIMEOUT_S)[0]
+                finally:
+                    run.kill()
+            errors.seek(0)
+            text = errors.read()
+        self.assertEqual(0, run.returncode, text)
+        natively = mpi_run.run(MPI, RANKS, program, timeout=TIMEOUT_S).stdout
+        self.assertEqual(*(re.search(r"result \w+", one).group(0) for one in (natively, out)), text)
+        return counts(text), text
+
+    def test_a_root_switch_is_killed_in_the_middle(self):
+        def kill():
+            trees = [self.switches.ask("tree", "show", tree["id"]) for tree in self.trees()]
+            root = next(tree["root"] for tree in trees if tree["type"] == "TREE_TYPE_II")
+            self.switches.kill(root.removeprefix("switch:"))
+        said, text = self.steady(kill)
+        self.assertGreater(said["over_switches"], 0)
+        self.assertIn("is broken", text)
+
+    def test_the_daemon_is_killed_in_the_middle(self):
+        said, _ = self.steady(lambda: self.nodes.daemon.end(signal.SIGKILL))
+        self.assertGreater(said["over_switches"], 0)
+        self.assertEqual(0, said["gone"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
