@@ -30,6 +30,23 @@ def ip(*words):
     subprocess.run(["ip", *words], check=True)
 
 
+def command_on_hosts(shell, network, mpi, ranks, words, program, environment):
+    """A launcher's line that reaches hosts by `shell`, as by ssh; `words` tell it where ranks go."""
+    # All have the same loopback address: UCX must not take it for a way to the others. It takes
+    # their memory for one, so that MPICH's messages are not seen on the network; told not to,
+    # MPICH 4.0 on UCX 1.13 hangs in every other MPI_Finalize, with this library and without.
+    variables = mpi_run.variables_of_ranks({"UCX_NET_DEVICES": "eth0", **environment})
+    if mpi == "openmpi":
+        line = ["mpirun.openmpi", "--allow-run-as-root", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", shell,
+                "--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "oob_tcp_if_include", network,
+                "--mca", "btl_tcp_if_include", network]
+    else:
+        line = ["mpirun.mpich", "-launcher", "ssh", "-launcher-exec", shell]
+    for name, value in variables.items():
+        line += ["-x", f"{name}={value}"] if mpi == "openmpi" else ["-genv", name, str(value)]
+    return [str(word) for word in [*line, *words, "-np", ranks, *program]]
+
+
 class NamespaceHosts:
     def __init__(self, names):
         self.names = list(names)
@@ -95,22 +112,7 @@ class NamespaceHosts:
         return total
 
     def command(self, mpi, ranks, words, program, environment):
-        """A launcher's line that reaches the hosts by their shell; `words` tell it where ranks go."""
-        # All have the same loopback address: UCX must not take it for a way to the others. It takes
-        # their memory for one, so that MPICH's messages are not seen on the network; told not to,
-        # MPICH 4.0 on UCX 1.13 hangs in every other MPI_Finalize, with this library and without.
-        variables = mpi_run.variables_of_ranks({"UCX_NET_DEVICES": "eth0", **environment})
-        if mpi == "openmpi":
-            network = f"{NETWORK}.0/24"
-            line = ["mpirun.openmpi", "--allow-run-as-root", "--mca", "plm", "rsh",
-                    "--mca", "plm_rsh_agent", self.shell, "--mca", "pml", "ob1",
-                    "--mca", "btl", "tcp,self", "--mca", "oob_tcp_if_include", network,
-                    "--mca", "btl_tcp_if_include", network]
-        else:
-            line = ["mpirun.mpich", "-launcher", "ssh", "-launcher-exec", self.shell]
-        for name, value in variables.items():
-            line += ["-x", f"{name}={value}"] if mpi == "openmpi" else ["-genv", name, str(value)]
-        return [str(word) for word in [*line, *words, "-np", ranks, *program]]
+        return command_on_hosts(self.shell, f"{NETWORK}.0/24", mpi, ranks, words, program, environment)
 
     def close(self):
         """The namespaces go with their last process; the test's own with the test."""

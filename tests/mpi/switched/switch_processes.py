@@ -7,13 +7,13 @@ from coppiced_process import PATIENCE_S
 
 
 class SwitchProcesses:
-    def __init__(self, program, coppicectl, server, entries=64, inside=lambda guid: [],
-                 listen=lambda guid: "127.0.0.1:0"):
-        """`inside`: what begins the command of the switch of that GUID; `listen`: where it listens. Returns
+    def __init__(self, program, coppicectl, server, entries=64, children=64,
+                 inside=lambda guid: [], listen=lambda guid: "127.0.0.1:0"):
+        """`entries` of each, with so many `children`; `inside`: what begins the command of the switch of that GUID; `listen`: where it listens. Returns
         when all of them speak."""
         self.coppicectl, self.server = coppicectl, server
         self.command = lambda guid: [*inside(guid), program, "--switch", guid, "--server", server, "--listen",
-                                     listen(guid), "--entries", str(entries)]
+                                     listen(guid), "--entries", str(entries), "--children", str(children)]
         self.running = {}
         wait_until(lambda: self._control("fabric", "sweep").returncode == 0, "a first sweep")
         self.guids = [one["guid"] for one in self.ask("fabric", "switches")["switches"]]
