@@ -122,7 +122,7 @@ void Repair::JudgeAll(Round& round) {
 }
 
 void Repair::JudgeCarriage(RepairCase& granted) const {
-  granted.is_waited_for = installer_->IsWaitedFor(*granted.record);
+  granted.is_waited_for = installer_->LacksSwitch(*granted.record);
   if (granted.standing.standing == Standing::kBroken) return;
   std::optional<std::string> lost = installer_->WhyLost(*granted.record);
   if (!lost && granted.standing.standing == Standing::kMoved) {

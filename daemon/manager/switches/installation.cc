@@ -526,10 +526,9 @@ std::optional<std::string> SwitchInstaller::WhyLost(const TreeRecord& record) co
   return found->second;
 }
 
-bool SwitchInstaller::IsWaitedFor(const TreeRecord& record) const {
+bool SwitchInstaller::LacksSwitch(const TreeRecord& record) const {
   if (record.carriage.key.empty()) return false;
   std::lock_guard lock(mutex_);
-  if (lost_.contains({record.id, record.revision})) return false;
   return std::any_of(record.switches.begin(), record.switches.end(), [&](const auto& serving) {
     const SwitchTable::Switch* const one = table_.Known(serving.guid);
     return one != nullptr && one->session == 0 && !one->is_given_up;

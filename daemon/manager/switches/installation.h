@@ -131,8 +131,12 @@ class SwitchInstaller final {
   // Why the tree's switches do not carry it any more, in words; nullopt: they do, it is waited for,
   // or none ever did.
   std::optional<std::string> WhyLost(const TreeRecord& record) const;
-  // Whether a switch that carries it is away and may be back in time, so that nothing is lost yet.
-  bool IsWaitedFor(const TreeRecord& record) const;
+  // Whether a switch that carries it is away and may be back in time.
+  bool LacksSwitch(const TreeRecord& record) const;
+  // So that nothing is lost yet.
+  bool IsWaitedFor(const TreeRecord& record) const {
+    return !WhyLost(record) && LacksSwitch(record);
+  }
   // What the switch said of itself, without its groups; nullopt: it is not connected.
   std::optional<SwitchHello> HelloOf(Guid guid) const;
 
