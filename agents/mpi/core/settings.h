@@ -10,7 +10,7 @@ namespace coppice::mpi {
 // When a communicator's tree is asked for.
 enum class TreesWhen { kNever, kFirstUse, kCreation };
 
-// Who aggregates: what the daemon finds faster; the ranks (I); switches where they can (II).
+// Who aggregates: whoever the daemon finds faster; the ranks (I); switches (II).
 enum class TreesType { kAuto, kRanks, kSwitches };
 
 // What all ranks must agree on, or some would wait in a collective that the others never call: rank

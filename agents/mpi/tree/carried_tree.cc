@@ -132,6 +132,7 @@ bool CarriedTree::Carry(const SwitchWork& work, std::string_view data, void* res
       return true;
     case Carried::How::kNatively:
       is_broken_ = true;
+      broken_since_ = std::chrono::steady_clock::now();
       Session::Get().Say("a tree over switches is broken (" + tree_->trouble() +
                          "); its collectives go another way");
       return false;

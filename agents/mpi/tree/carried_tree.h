@@ -12,6 +12,7 @@
 
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -64,6 +65,8 @@ class CarriedTree final {
   // Both are the same at all members.
   bool Can(const SwitchWork& work) const;
   bool is_broken() const { return is_broken_; }
+  // Since when, as this member has seen it.
+  std::chrono::steady_clock::time_point broken_since() const { return broken_since_; }
 
   // Collective. `data`: this member's part, as long as the result, or empty where another member
   // gives it. `result`: where it goes; null: nobody here wants it. False, at all members: the tree
@@ -80,6 +83,7 @@ class CarriedTree final {
   std::unique_ptr<SwitchTree> tree_;  // null: StopCarriedTrees was called
   uint64_t carried_ = 0;              // collectives
   bool is_broken_ = false;
+  std::chrono::steady_clock::time_point broken_since_;
 };
 
 // In MPI_Finalize, when all members are out of their last Carry: of communicators that the program

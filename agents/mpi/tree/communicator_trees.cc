@@ -1,6 +1,7 @@
 #include "agents/mpi/tree/communicator_trees.h"
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <new>
 #include <string>
@@ -123,8 +124,11 @@ void Renew(MPI_Comm comm, CommunicatorTree* tree) {
   const int root = tree->shape.root;
   tree->patience = std::min(2 * tree->patience, CommunicatorTree::kMaxUntold);
   GrantedTree present;
-  const bool is_changed = tree->IsRoot() && tree->IsChanged();
-  if (is_changed && !tree->news->is_gone) {
+  bool is_changed = tree->IsRoot() && tree->IsChanged();
+  if (tree->IsRoot() && !is_changed && tree->carried != nullptr) {
+    is_changed = std::chrono::steady_clock::now() >
+                 tree->carried->broken_since() + CommunicatorTree::kRepairTime;
+  } else if (is_changed && !tree->news->is_gone) {
     HasMemoryFor([&] {
       present = AskAgain(tree->id, tree->parents.size());
       return true;
@@ -345,6 +349,21 @@ bool Advance(MPI_Comm comm, TreesType type, coppice_operation operation, uint64_
   return true;
 }
 
+// A tree over switches went with a switch, which may be there again: another is asked for,
+// meanwhile and ever more seldom. The same on all members.
+void AskAnewIfLost(CommunicatorTrees::Place* place) {
+  using Stage = CommunicatorTrees::Place;
+  if (place->stage != Stage::kAnswered || place->tree.id != 0 || !place->tree.was_carried) return;
+  TreeTags& tags = place->tree.tags;
+  if (tags.comm != MPI_COMM_NULL && !tags.is_spoilt) {
+    LeaveTags(tags.first_tag, tags.members.World(0), tags.members.size());
+  }
+  tags.comm = MPI_COMM_NULL;
+  place->stage = Stage::kUnasked;
+  place->pause = std::max(2 * place->pause, uint64_t{CommunicatorTree::kMaxUntold});
+  place->next = place->uses + place->pause;
+}
+
 // Whether all members hold the root's broadcast now; the same on all of them.
 bool IsDue(CommunicatorTree* tree) {
   if (tree->id == 0) return false;
@@ -377,10 +396,15 @@ CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t by
     if (may_be && IsDue(&place->tree)) Renew(comm, &place->tree);
     return may_be;
   };
-  bool may_be = advance(Session::Get().settings().trees_type, &of->wanted);
+  AskAnewIfLost(&of->wanted);
+  const TreesType type = Session::Get().settings().trees_type;
   CommunicatorTree* tree = &of->wanted.tree;
-  if (may_be && tree->was_carried && !tree->Carries(work) &&
-      (tree->id == 0 || tree->carried != nullptr)) {
+  bool may_be = advance(tree->was_carried ? TreesType::kSwitches : type, &of->wanted);
+  const bool wants_switches =
+      tree->was_carried ||
+      (type == TreesType::kSwitches && of->wanted.stage == CommunicatorTrees::Place::kAnswered);
+  const bool is_over_ranks = tree->id != 0 && tree->carried == nullptr;
+  if (may_be && wants_switches && !is_over_ranks && !tree->Carries(work)) {
     may_be = advance(TreesType::kRanks, &of->over_ranks);
     tree = &of->over_ranks.tree;
   }

@@ -29,6 +29,7 @@
 
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -50,6 +51,10 @@ namespace coppice::mpi {
 // there is a new revision or no tree.
 struct CommunicatorTree {
   static constexpr int kMaxUntold = 64;
+  // For the daemon to plan a broken tree anew, which takes it 5 s where a switch may be back. A
+  // tree that broke where no switch saw it, say between a member and its leaf switch, is never
+  // planned anew: it is given back, and another one is asked for.
+  static constexpr std::chrono::seconds kRepairTime{10};
 
   std::shared_ptr<TreeQuestion> question;  // rank 0's, as long as there may be an answer
   int asked_tags = -1;                     // that are kept for it

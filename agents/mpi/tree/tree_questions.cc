@@ -66,6 +66,10 @@ GrantedTree ReadTree(coppice_tree* tree, size_t ranks) {
   return granted;
 }
 
+// [TreesType]
+constexpr coppice_tree_type kTypes[] = {COPPICE_TREE_AUTO, COPPICE_TREE_TYPE_I,
+                                        COPPICE_TREE_TYPE_II};
+
 void AnswerUntilStopped() {
   Waiting& waiting = TheWaiting();
   std::unique_lock<std::mutex> lock(waiting.mutex);
@@ -137,18 +141,6 @@ void GiveBackAll(Waits waits) {
 }
 
 GrantedTree TreeQuestion::AskForTree(Waits waits, std::string* why_not) const {
-  if (type_ == TreesType::kRanks) return AskForType(COPPICE_TREE_TYPE_I, waits, why_not);
-  const bool is_open = type_ == TreesType::kAuto;
-  const coppice_tree_type type = is_open ? COPPICE_TREE_AUTO : COPPICE_TREE_TYPE_II;
-  GrantedTree granted = AskForType(type, waits, why_not);
-  if (granted.id != 0 || granted.wasted_ms != 0) return granted;
-  Session::Get().Say("no tree over switches for a communicator of " +
-                     std::to_string(world_ranks_.size()) + " ranks: " + *why_not);
-  return is_open ? granted : AskForType(COPPICE_TREE_TYPE_I, waits, why_not);
-}
-
-GrantedTree TreeQuestion::AskForType(coppice_tree_type type, Waits waits,
-                                     std::string* why_not) const {
   CountTree(kCountAsked);
   coppice_tree_request request = {};
   request.size = sizeof(request);
@@ -157,8 +149,8 @@ GrantedTree TreeQuestion::AskForType(coppice_tree_type type, Waits waits,
   request.rank_count = static_cast<uint32_t>(world_ranks_.size());
   request.operation = operation_;
   request.bytes = bytes_;
-  request.type = type;
-  request.carried = type == COPPICE_TREE_TYPE_I ? 0 : 1;
+  request.type = kTypes[static_cast<size_t>(type_)];
+  request.carried = type_ == TreesType::kRanks ? 0 : 1;
   coppice_tree* tree = nullptr;
   Session::Answer answer = Session::Get().Ask(
       [&](coppice_client* client) { return coppice_tree_create(client, &request, &tree); }, {},

@@ -35,8 +35,8 @@ GrantedTree AskAgain(uint64_t id, size_t ranks);
 void GiveBack(uint64_t id);
 void GiveBackAll(Waits waits);
 
-// A tree is asked for, for the communicator of these ranks of the world. Where none over switches
-// can be had, or nobody could use it, one over the ranks alone.
+// A tree is asked for, for the communicator of these ranks of the world. One that its ranks cannot
+// use is given back, and is none.
 //
 //   Ask, or AskMeanwhile --> IsAnswered --> Take
 //         \--- Drop, at any time: it is not asked, or what was granted is given back
@@ -58,7 +58,6 @@ class TreeQuestion final {
  private:
   // None: *why_not says why.
   GrantedTree AskForTree(Waits waits, std::string* why_not) const;
-  GrantedTree AskForType(coppice_tree_type type, Waits waits, std::string* why_not) const;
 
   const std::vector<uint32_t> world_ranks_;
   const TreesType type_;
