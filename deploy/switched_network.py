@@ -122,7 +122,7 @@ class SwitchedNetwork:
         return hops
 
     def _route(self):
-        lines = {name: [] for name in self.nodes}
+        self.lines = lines = {name: [] for name in self.nodes}
         for name, node in self.nodes.items():
             own = [f"address add {node.address}/16 dev eth0 noprefixroute" if name in self.hosts
                    else f"address add {node.address}/32 dev lo"]
@@ -165,7 +165,18 @@ class SwitchedNetwork:
         for name, node in self.switches.items():
             hop = self._next_hops(switch.name)[name]
             if hop is not None:
-                node.ip([f"route add {LAUNCHER_ADDRESS} via {self.nodes[hop].address} dev {node.ports[hop]} onlink"])
+                self.lines[name].append(
+                    f"route add {LAUNCHER_ADDRESS} via {self.nodes[hop].address} dev {node.ports[hop]} onlink")
+                node.ip(self.lines[name][-1:])
+
+    def cut(self, name, other):
+        self.nodes[name].ip([f"link set {self.nodes[name].ports[other]} down"])
+
+    def mend(self, name, other):
+        port = self.nodes[name].ports[other]
+        # With the interface went the routes.
+        self.nodes[name].ip([f"link set {port} up", *(line for line in self.lines[name]
+                                                      if line.startswith("route") and f"dev {port}" in line)])
 
     def sent(self):
         """{(from, to): (bytes, packets)} of every link and direction."""

@@ -25,10 +25,13 @@ class SwitchProcesses:
         return subprocess.run([self.coppicectl, "--server", self.server, *words], capture_output=True, text=True,
                               timeout=PATIENCE_S, check=False)
 
-    def ask(self, *words):
-        done = self._control(*words, "--json")
+    def tell(self, *words):
+        done = self._control(*words)
         assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return done.stdout
+
+    def ask(self, *words):
+        return json.loads(self.tell(*words, "--json"))
 
     def start(self, guid):
         self.running[guid] = subprocess.Popen(self.command(guid), stderr=subprocess.DEVNULL)
