@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <future>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -64,6 +66,7 @@ Repair::Outcome Repair::RunOnce() {
         return now < patience_.try_emplace(tree, anew).first->second.until;
       });
   const Outcome outcome = plan.ok() ? Carry(round, *plan) : Outcome::kAgain;
+  if (plan.ok()) Announce(round, *plan);
   if (outcome != Outcome::kDone) {
     is_judged_ = false;  // look at all of them again
     return outcome;
@@ -71,7 +74,6 @@ Repair::Outcome Repair::RunOnce() {
   judged_ = round.view;
   if (round.all) is_judged_ = true;
   EndPatience(round, *plan);
-  Announce(round, *plan);
   // What entered late meanwhile is next.
   std::lock_guard lock(tables_->mu);
   return tables_->stale_trees.empty() ? Outcome::kDone : Outcome::kAgain;
@@ -152,28 +154,32 @@ bool Repair::PutOff(const RepairCase& moved) const {
 }
 
 // What is overtaken by a release or an end of its job goes out of the plan, and the rest is right
-// without it: nobody else was planned on an entry that is not there now.
+// without it: nobody else was planned on an entry that is not there now. Of a tree that a switch
+// refused that is not so, as it keeps its entries: what the rest takes is claimed once more.
 Repair::Outcome Repair::Carry(const Round& round, RepairPlan& plan) {
+  Outcome outcome = Outcome::kDone;
   for (;;) {
-    if (!Claim(round, plan)) return Outcome::kAgain;
+    if (!Claim(round, plan)) break;
     const size_t changes = plan.changes.size();
-    const Outcome installed = Install(plan);
-    if (installed != Outcome::kDone) {
-      std::lock_guard lock(tables_->mu);
-      tables_->entries.Unclaim(plan.claims);
-      return installed;
+    if (const Outcome installed = Install(plan); installed != Outcome::kDone) outcome = installed;
+    const bool is_claimed = plan.changes.size() == changes || ClaimAgain(plan);
+    if (outcome == Outcome::kFailed || !is_claimed) {
+      Uninstall(plan);
+      Unclaim(plan);
+      break;
     }
     const absl::Status status = Commit(plan);
-    if (status.ok()) return Outcome::kDone;
+    if (status.ok()) return outcome;
     Uninstall(plan);
     // One of the trees was gone before. Fewer are left each time.
     if (absl::IsNotFound(status) && DropOvertaken(plan)) continue;
-    if (IsOvertaken(status) || absl::IsResourceExhausted(status)) {
-      return Outcome::kAgain;
-    }
-    spdlog::error("{} trees could not be mended: {}", changes, status.ToString());
-    return Outcome::kFailed;
+    if (IsOvertaken(status) || absl::IsResourceExhausted(status)) break;
+    spdlog::error("{} trees could not be mended: {}", plan.changes.size(), status.ToString());
+    outcome = Outcome::kFailed;
+    break;
   }
+  plan.changes.clear();
+  return outcome == Outcome::kFailed ? Outcome::kFailed : Outcome::kAgain;
 }
 
 bool Repair::DropOvertaken(RepairPlan& plan) {
@@ -199,8 +205,24 @@ bool Repair::Claim(const Round& round, RepairPlan& plan) {
   return tables_->entries.ClaimMore(plan.claims);
 }
 
+bool Repair::ClaimAgain(RepairPlan& plan) {
+  std::lock_guard lock(tables_->mu);
+  tables_->entries.Unclaim(std::exchange(plan.claims, {}));
+  std::vector<EntryLedger::Claim> claims = ClaimsOf(plan);
+  if (!tables_->entries.ClaimMore(claims)) return false;
+  plan.claims = std::move(claims);
+  return true;
+}
+
+void Repair::Unclaim(const RepairPlan& plan) {
+  std::lock_guard lock(tables_->mu);
+  tables_->entries.Unclaim(plan.claims);
+}
+
+// Each tree is an installation, so that a switch that refuses one costs no other.
 Repair::Outcome Repair::Install(RepairPlan& plan) {
-  std::vector<CarriedTree> carried;
+  std::map<TreeId, std::future<InstallOutcome>> outcomes;
+  std::set<TreeId> refused;
   const bool does_any_speak = installer_->numbers().connected > 0;
   for (RepairPlan::Change& change : plan.changes) {
     if (change.after == nullptr || change.after->switches.empty()) continue;
@@ -209,21 +231,39 @@ Repair::Outcome Repair::Install(RepairPlan& plan) {
     auto after = std::make_shared<TreeRecord>(*change.planned);
     after->carriage = change.before->carriage;  // that it is lost is told
     if (const absl::Status status = GiveCarriage(*installer_, *after); !status.ok()) {
-      spdlog::error("trees could not be mended: {}", status.ToString());
-      return Outcome::kFailed;
+      spdlog::error("tree {} could not be mended: {}", after->id.value(), status.ToString());
+      refused.insert(after->id);
+      continue;
     }
     // It went since the tree was judged.
     const bool has_gone = change.fate == Fate::kMoved && after->carriage.key.empty() &&
                           installer_->IsWaitedFor(*change.before);
-    if (has_gone) return Outcome::kAgain;
+    if (has_gone) {
+      refused.insert(after->id);
+      continue;
+    }
     change.after = after;
     if (after->carriage.key.empty()) continue;
-    if (auto one = CarriedTreeOf(*after)) carried.push_back(*std::move(one));
+    auto one = CarriedTreeOf(*after);
+    if (!one) continue;
+    auto given = std::make_shared<std::promise<InstallOutcome>>();
+    outcomes[after->id] = given->get_future();
+    installer_->Install({*std::move(one)},
+                        [given](InstallOutcome outcome) { given->set_value(std::move(outcome)); });
   }
-  const InstallOutcome outcome = installer_->InstallAndWait(std::move(carried));
-  if (outcome.status.ok()) return Outcome::kDone;
-  Add(outcome.refusing, avoided_);
-  return outcome.refusing.empty() ? Outcome::kFailed : Outcome::kAgain;
+  bool is_closed = false;
+  for (auto& [tree, given] : outcomes) {
+    const InstallOutcome outcome = given.get();
+    if (outcome.status.ok()) continue;
+    refused.insert(tree);
+    Add(outcome.refusing, avoided_);
+    is_closed |= outcome.refusing.empty();
+  }
+  std::erase_if(plan.changes, [&](const RepairPlan::Change& change) {
+    return refused.contains(change.before->id);
+  });
+  if (is_closed) return Outcome::kFailed;
+  return refused.empty() ? Outcome::kDone : Outcome::kAgain;
 }
 
 void Repair::Uninstall(const RepairPlan& plan) {

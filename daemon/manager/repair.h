@@ -7,7 +7,7 @@
 //        all of these --claim entries--> installed --> one ChangeTrees, durable --> tables,
 //                                            |            watchers, events --> old revisions
 //                                            removed
-//                              a switch refused: undone, and planned again round it
+//                              a switch refused: that tree is undone, and planned again round it
 //
 //   tables settled on a fabric that was not looked at yet
 //     --> each tree that is not as it was granted: what it takes now against a fresh plan
@@ -126,14 +126,19 @@ class Repair : private UseCase {
   void JudgeCarriage(RepairCase& granted) const;
   // True: the tree is judged again when a switch speaks, or none is waited for.
   bool PutOff(const RepairCase& moved) const;
+  // What is left in the plan is durable; again: it is not all of it.
   Outcome Carry(const Round& round, RepairPlan& plan);
   // Takes what is not as it was judged, or on its way out, from the plan. False: nothing was.
   bool DropOvertaken(RepairPlan& plan);
   bool DropLocked(RepairPlan& plan) const;
   // For what is not overtaken. False: the fabric or an entry is not as it was planned on.
   bool Claim(const Round& round, RepairPlan& plan);
-  // The next revisions into their switches, with keys of their own. Done: they are there, or no
-  // switch is to carry them.
+  // After some have left the plan and kept their entries. False: nothing is claimed any more.
+  bool ClaimAgain(RepairPlan& plan);
+  void Unclaim(const RepairPlan& plan);
+  // The next revisions into their switches, with keys of their own. What is left in the plan is
+  // there, or no switch is to carry it; again: a switch refused the others, or has gone. Failed:
+  // the daemon is shutting down.
   Outcome Install(RepairPlan& plan);
   void Uninstall(const RepairPlan& plan);
   absl::Status Commit(const RepairPlan& plan);

@@ -473,6 +473,45 @@ TEST_F(CarriedTreesTest, ARepairGoesRoundWhoRefuses) {
   ExpectReconciled();
 }
 
+TEST_F(CarriedTreesTest, ARefusalInARepairCostsNoOtherTree) {
+  Boot(Options(8, 7));
+  port_.Set(SmallFabric({.spines = 3}));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  played_[SpineGuid(2)] = std::make_unique<PlayedSwitch>(SpineGuid(2), Able(8, 7));
+  JoinAll();
+  const auto tree = Create(TreeOf(JobOf(0, 7)));
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  const Guid spine = SpineOf(*tree->record);
+  const JobId others = JobOf(8, 15);
+  TreeId refused;
+  for (int i = 0; i < 6 && refused == TreeId(); ++i) {
+    const auto other = Create(TreeOf(others));
+    ASSERT_TRUE(other.ok()) << other.status();
+    if (SpineOf(*other->record) == spine) refused = other->record->id;
+  }
+  ASSERT_NE(refused, TreeId()) << "no tree over " << ToString(spine);
+  At(LeafGuid(3)).Say(Refuses);
+  std::atomic<int> installs = 0;
+  At(LeafGuid(0)).Say([&](const SwitchEntry&) {
+    ++installs;
+    return std::string();
+  });
+  const auto index = static_cast<uint32_t>(spine.value() - SpineGuid(0).value());
+  port_.Set(SmallFabric({.spines = 3, .missing_spines = {index}}));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  const auto now = manager_->GetTree(tree->record->id);
+  ASSERT_TRUE(now.ok()) << now.status();
+  EXPECT_EQ(now->record->revision, 2u);
+  EXPECT_THAT(now->record->carriage.key, SizeIs(16));
+  EXPECT_EQ(installs, 1);
+  const auto events = EventsOf("trees.repaired");
+  ASSERT_THAT(events, Not(IsEmpty()));
+  EXPECT_THAT(events[0].message, HasSubstr(absl::StrCat(tree->record->id.value(), " (")));
+  const auto planned = manager_->GetTree(refused);
+  if (planned.ok()) EXPECT_THAT(GuidsOf(*planned->record), Not(testing::Contains(LeafGuid(3))));
+  ExpectReconciled();
+}
+
 // Another tree of the same repair is released meanwhile, so that the rest is given once more.
 TEST_F(CarriedTreesTest, ARepairSaysOnceThatNothingIsCarried) {
   Boot(Options(8, 7));
