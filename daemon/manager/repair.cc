@@ -269,7 +269,7 @@ Repair::Outcome Repair::Install(RepairPlan& plan) {
 void Repair::Uninstall(const RepairPlan& plan) {
   for (const RepairPlan::Change& change : plan.changes) {
     if (change.after == nullptr || change.after->carriage.key.empty()) continue;
-    installer_->Abandon({change.after->id, change.after->revision});
+    installer_->Remove({change.after->id, change.after->revision});
   }
 }
 

@@ -70,7 +70,7 @@ void SwitchInstaller::Stop() {
     std::lock_guard lock(mutex_);
     closed_ = true;
     while (!installations_.empty()) {
-      Fail(InstallationPtr(installations_.back()), {}, InstallerIsClosed(), actions);
+      Fail(InstallationPtr(installations_.begin()->second), {}, InstallerIsClosed(), actions);
     }
   }
   Run(actions);
@@ -93,15 +93,18 @@ absl::Duration SwitchInstaller::Expire() {
   {
     std::lock_guard lock(mutex_);
     const absl::Duration now = clock_->Monotonic();
-    for (const InstallationPtr& installation : std::vector(installations_)) {
+    while (!installations_.empty()) {
+      const InstallationPtr installation = installations_.begin()->second;
       if (installation->until > now) {
-        next = std::min(next, installation->until - now);
-        continue;
+        next = installation->until - now;
+        break;
       }
       std::vector<RefusingSwitch> late;
-      for (const auto& [key, task] : tasks_) {
-        const bool is_named = !late.empty() && late.back().guid == task.guid;
-        if (task.installation != installation || is_named) continue;
+      std::set<Guid> named;
+      for (const TaskKey& key : installation->tasks) {
+        const auto found = tasks_.find(key);
+        if (found == tasks_.end() || !named.insert(found->second.guid).second) continue;
+        const Task& task = found->second;
         late.push_back({task.guid, absl::StrCat("it did not answer within ",
                                                 absl::FormatDuration(kAnswerWithin))});
         TellEvent("switch.refused", task.guid,
@@ -207,7 +210,8 @@ void SwitchInstaller::Leave(Guid guid, SwitchSession session, Actions& actions) 
     std::erase_if(waiting->second, [&](const auto& child) { return child.first == guid; });
     waiting = waiting->second.empty() ? waiting_for_parent_.erase(waiting) : std::next(waiting);
   }
-  for (const InstallationPtr& installation : std::vector(installations_)) {
+  for (auto next = installations_.begin(); next != installations_.end();) {
+    const InstallationPtr installation = (next++)->second;
     if (!installation->switches.contains(guid)) continue;
     Fail(installation, {{guid, "its agent went away"}},
          absl::AbortedError("a switch's agent went away"), actions);
@@ -279,6 +283,8 @@ void SwitchInstaller::Send(SwitchTable::Switch& one, const SwitchEntry& entry,
   const uint64_t id = ++one.last_task;
   if (installation == nullptr) {
     again_.emplace_back(clock_->Monotonic() + kAnswerWithin, TaskKey{one.session, id});
+  } else {
+    installation->tasks.emplace_back(one.session, id);
   }
   tasks_[{one.session, id}] = {entry.group, one.hello.guid, std::move(installation)};
   one.link->install(id, entry);
@@ -408,6 +414,7 @@ void SwitchInstaller::Install(std::vector<CarriedTree> trees, Done done) {
     return done(*std::move(refused));
   }
   auto installation = std::make_shared<Installation>();
+  installation->number = ++last_installation_;
   installation->done = std::move(done);
   installation->until = clock_->Monotonic() + kAnswerWithin;
   // Counted before the first is sent: who answers at once must not end it.
@@ -417,7 +424,7 @@ void SwitchInstaller::Install(std::vector<CarriedTree> trees, Done done) {
     for (const CarriedEntry& entry : tree.entries) installation->switches.insert(entry.guid);
     table_.Hold(tree);
   }
-  installations_.push_back(installation);
+  installations_.emplace(installation->number, installation);
   for (const CarriedTree& tree : trees) {
     for (const CarriedEntry& entry : tree.entries) {
       Send(*table_.Find(entry.guid), *table_.EntryOf(tree.group, entry.guid), installation);
@@ -438,8 +445,8 @@ InstallOutcome SwitchInstaller::InstallAndWait(std::vector<CarriedTree> trees) {
 
 void SwitchInstaller::Finish(const InstallationPtr& installation, InstallOutcome outcome,
                              Actions& actions) {
-  std::erase(installations_, installation);
-  std::erase_if(tasks_, [&](const auto& task) { return task.second.installation == installation; });
+  installations_.erase(installation->number);
+  for (const TaskKey& key : installation->tasks) tasks_.erase(key);
   // Copied into a std::function: what is called once lives in the installation.
   actions.push_back([installation, outcome = std::move(outcome)] { installation->done(outcome); });
 }
@@ -447,30 +454,33 @@ void SwitchInstaller::Finish(const InstallationPtr& installation, InstallOutcome
 void SwitchInstaller::Fail(const InstallationPtr& installation,
                            std::vector<RefusingSwitch> refusing, const absl::Status& status,
                            Actions& actions) {
-  for (const SwitchGroup& group : installation->groups) AbandonLocked(group);
+  for (const SwitchGroup& group : installation->groups) RemoveLocked(group);
   Finish(installation, {status, std::move(refusing)}, actions);
 }
 
-void SwitchInstaller::Abandon(const SwitchGroup& group) {
+void SwitchInstaller::Remove(const SwitchGroup& group) {
   std::lock_guard lock(mutex_);
-  AbandonLocked(group);
+  RemoveLocked(group);
 }
 
-void SwitchInstaller::AbandonLocked(const SwitchGroup& group) {
-  RemoveHeld(group, {});
-  // Not told: whoever installs a revision knows how that ended, and judges the tree again.
-  std::vector<TreeId> untold;
-  for (const SwitchGroup& earlier : table_.RevisionsOf(group.tree)) {
-    Lose(earlier,
-         absl::StrCat("its switches began revision ", group.revision, ", which was given up"),
-         untold);
-  }
-}
-
-void SwitchInstaller::RemoveHeld(const SwitchGroup& group, const std::set<Guid>& without) {
+void SwitchInstaller::RemoveLocked(const SwitchGroup& group) {
   const std::optional<CarriedTree> tree = table_.Drop(group);
   if (!tree) return;
   lost_.erase(group);
+  std::set<Guid> have_later;
+  for (const SwitchGroup& other : table_.RevisionsOf(group.tree)) {
+    if (other.revision > group.revision) {
+      for (const CarriedEntry& entry : table_.FindHeld(other)->entries) {
+        have_later.insert(entry.guid);
+      }
+      continue;
+    }
+    // Not told: whoever installs a revision knows how that ended, and judges the tree again.
+    std::vector<TreeId> untold;
+    Lose(other,
+         absl::StrCat("its switches began revision ", group.revision, ", which was given up"),
+         untold);
+  }
   for (const CarriedEntry& entry : tree->entries) {
     const auto waiting = waiting_for_parent_.find(entry.parent);
     if (waiting != waiting_for_parent_.end()) {
@@ -478,7 +488,7 @@ void SwitchInstaller::RemoveHeld(const SwitchGroup& group, const std::set<Guid>&
       if (waiting->second.empty()) waiting_for_parent_.erase(waiting);
     }
     const SwitchTable::Switch* const one = table_.Find(entry.guid);
-    if (one != nullptr && !without.contains(entry.guid)) one->link->remove(group);
+    if (one != nullptr && !have_later.contains(entry.guid)) one->link->remove(group);
   }
 }
 
@@ -488,16 +498,6 @@ void SwitchInstaller::Restore(CarriedTree tree) {
     table_.Expect(entry.guid, clock_->Now(), clock_->Monotonic(), kRestartPatience);
   }
   table_.Hold(std::move(tree));
-}
-
-void SwitchInstaller::Remove(const SwitchGroup& group) {
-  std::lock_guard lock(mutex_);
-  std::set<Guid> have_later;
-  for (const SwitchGroup& other : table_.RevisionsOf(group.tree)) {
-    if (other.revision <= group.revision) continue;
-    for (const CarriedEntry& entry : table_.FindHeld(other)->entries) have_later.insert(entry.guid);
-  }
-  RemoveHeld(group, have_later);
 }
 
 void SwitchInstaller::Lose(const SwitchGroup& group, std::string why, std::vector<TreeId>& lost) {

@@ -122,12 +122,10 @@ class SwitchInstaller final {
   InstallOutcome InstallAndWait(std::vector<CarriedTree> trees);
   // A tree that an earlier run was granted.
   void Restore(CarriedTree tree);
-  // It is not granted any more, or another revision is. Switches that have taken a later one have
-  // lost it with that. One that is not held is left alone.
+  // The switches are not to hold it any more: it is not granted, or another revision is. Whoever has
+  // taken a later one has lost it with that. If an earlier one is still to be held, that is lost, as
+  // the switches gave it away for this. One that is not to be held is left alone.
   void Remove(const SwitchGroup& group);
-  // Of a revision that was installed and is not to be: Remove, and the tree's revision before it is
-  // lost, as its switches gave that away.
-  void Abandon(const SwitchGroup& group);
   // Why the tree's switches do not carry it any more, in words; nullopt: they do, it is waited for,
   // or none ever did.
   std::optional<std::string> WhyLost(const TreeRecord& record) const;
@@ -145,11 +143,14 @@ class SwitchInstaller final {
 
  private:
   using Actions = std::vector<std::function<void()>>;  // to be done without the lock
+  using TaskKey = std::pair<SwitchSession, uint64_t>;
   // Under way.
   struct Installation {
+    uint64_t number = 0;  // in the order of beginning
     std::vector<SwitchGroup> groups;
     std::set<Guid> switches;
     size_t unanswered = 0;
+    std::vector<TaskKey> tasks;  // that were sent
     absl::Duration until;  // Clock::Monotonic
     Done done;
   };
@@ -159,7 +160,6 @@ class SwitchInstaller final {
     Guid guid;
     InstallationPtr installation;  // null: of a tree that is held already
   };
-  using TaskKey = std::pair<SwitchSession, uint64_t>;
 
   static void Run(Actions& actions);
   // All with mutex_ held.
@@ -172,11 +172,10 @@ class SwitchInstaller final {
   // What waited for the address of that switch.
   void SendToChildrenOf(Guid guid);
   void Leave(Guid guid, SwitchSession session, Actions& actions);
-  void AbandonLocked(const SwitchGroup& group);
   void Finish(const InstallationPtr& installation, InstallOutcome outcome, Actions& actions);
   void Fail(const InstallationPtr& installation, std::vector<RefusingSwitch> refusing,
             const absl::Status& status, Actions& actions);
-  void RemoveHeld(const SwitchGroup& group, const std::set<Guid>& without);
+  void RemoveLocked(const SwitchGroup& group);
   void Lose(const SwitchGroup& group, std::string why, std::vector<TreeId>& lost);
   void TellLost(std::vector<TreeId> lost, Actions& actions);
   void TellEvent(absl::string_view kind, Guid guid, std::string message, Actions& actions);
@@ -191,8 +190,9 @@ class SwitchInstaller final {
   std::condition_variable changed_;
   // Guarded by mutex_.
   SwitchTable table_;
-  std::vector<InstallationPtr> installations_;  // under way
-  std::map<TaskKey, Task> tasks_;               // that are not answered
+  std::map<uint64_t, InstallationPtr> installations_;  // under way, by number: who is due first
+  uint64_t last_installation_ = 0;
+  std::map<TaskKey, Task> tasks_;  // that are not answered
   std::map<SwitchGroup, std::string> lost_;     // held, and why it is no good any more
   // By when those of no installation are to be answered, in order.
   std::deque<std::pair<absl::Duration, TaskKey>> again_;
