@@ -32,6 +32,17 @@ def enter():
     os.execvp("unshare", [*words, sys.executable, *sys.argv])
 
 
+def openmpi_by_shell(shell, network, variables):
+    """The beginning of a line of Open MPI's launcher that reaches hosts by `shell` as by ssh, and sends over TCP of that
+    network alone; `variables` are those of all ranks."""
+    line = ["mpirun.openmpi", "--allow-run-as-root", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", str(shell),
+            "--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "oob_tcp_if_include", network,
+            "--mca", "btl_tcp_if_include", network]
+    for name, value in variables.items():
+        line += ["-x", f"{name}={value}"]
+    return line
+
+
 def _run(words, **options):
     subprocess.run(words, check=True, **options)
 

@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 import mpi_run
+from switched_network import openmpi_by_shell
 
 MARK = "COPPICE_TEST_IN_NAMESPACE"
 NETWORK = "10.88.0"
@@ -37,13 +38,11 @@ def command_on_hosts(shell, network, mpi, ranks, words, program, environment):
     # MPICH 4.0 on UCX 1.13 hangs in every other MPI_Finalize, with this library and without.
     variables = mpi_run.variables_of_ranks({"UCX_NET_DEVICES": "eth0", **environment})
     if mpi == "openmpi":
-        line = ["mpirun.openmpi", "--allow-run-as-root", "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", shell,
-                "--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "oob_tcp_if_include", network,
-                "--mca", "btl_tcp_if_include", network]
+        line = openmpi_by_shell(shell, network, variables)
     else:
         line = ["mpirun.mpich", "-launcher", "ssh", "-launcher-exec", shell]
-    for name, value in variables.items():
-        line += ["-x", f"{name}={value}"] if mpi == "openmpi" else ["-genv", name, str(value)]
+        for name, value in variables.items():
+            line += ["-genv", name, value]
     return [str(word) for word in [*line, *words, "-np", ranks, *program]]
 
 
