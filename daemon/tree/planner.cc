@@ -86,9 +86,11 @@ std::string FigureOfFewest(const Type2Result& type2) {
 }
 
 // "; 2 full switches made type II dearer: ..." or "".
-std::string DearerBecause(const Fabric& fabric, absl::Span<const FullSwitch> switches) {
+std::string DearerBecause(const Fabric& fabric, const TreeRequest& request,
+                          absl::Span<const FullSwitch> switches) {
   if (switches.empty()) return "";
-  return absl::StrCat("; type II takes more switches than it could, because these are full: ",
+  return absl::StrCat("; type II takes more switches than it could, because these are full",
+                      request.carried ? " or do not speak: " : ": ",
                       NameSwitches(fabric, switches));
 }
 
@@ -107,25 +109,37 @@ std::vector<SwitchCapacity> OfThoseThatSpeak(absl::Span<const SwitchCapacity> ca
   return speaking;
 }
 
+// What a request that wants to be carried is refused for if nobody can: nobody is full then.
+void BlameSilence(Type2Result& type2) {
+  if (type2.best || type2.routes_are_wrong) return;
+  type2.full_switches.clear();
+  type2.why_not = "no switch speaks, so that none can carry it";
+}
+
 // Type II was demanded and there is none: RESOURCE_EXHAUSTED that names the full switches, or
 // FAILED_PRECONDITION if the members' routes are what is wrong.
-absl::Status RefuseType2(const Fabric& fabric, const Type2Result& type2) {
+absl::Status RefuseType2(const Fabric& fabric, const TreeRequest& request, bool is_silent,
+                         const Type2Result& type2) {
   std::string message = absl::StrCat("no type II tree: ", type2.why_not);
   if (type2.routes_are_wrong) return absl::FailedPreconditionError(message);
   if (!type2.full_switches.empty()) {
     absl::StrAppend(&message, ": ", NameSwitches(fabric, type2.full_switches),
-                    "; release a tree there, or let the type be chosen");
+                    "; release a tree there, ");
   } else {
-    absl::StrAppend(&message, "; ask for fewer members, or let the type be chosen");
+    absl::StrAppend(&message, is_silent ? "; " : "; ask for fewer members, ");
   }
-  return absl::ResourceExhaustedError(message);
+  if (request.carried) {
+    absl::StrAppend(&message,
+                    "have more switches speak (coppicectl agent switches lists those that do), ");
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(message, "or let the type be chosen"));
 }
 
 // Both types have a tree: the faster one. Equally fast: type I, which takes no entries.
-void ChooseFaster(const Fabric& fabric, const std::string& figure1, Type1Result& type1,
-                  Type2Result& type2, TreePlan& plan) {
+void ChooseFaster(const Fabric& fabric, const TreeRequest& request, const std::string& figure1,
+                  Type1Result& type1, Type2Result& type2, TreePlan& plan) {
   const std::string figure2 = FigureOfFewest(type2);
-  const std::string dearer = DearerBecause(fabric, type2.full_switches);
+  const std::string dearer = DearerBecause(fabric, request, type2.full_switches);
   if (type2.best->predicted.total_us < *type1.quickest.total_us) {
     plan.reason = absl::StrCat("type II: ", Bare(figure2), " against ", figure1, dearer);
     plan.alternatives.push_back(std::move(type1.quickest));
@@ -146,7 +160,7 @@ void ChooseType(const Fabric& fabric, const TreeRequest& request, bool tried_typ
   const Alternative& quickest = type1.quickest;
   const std::string figure = FigureOfType1(quickest.builder, quickest.width, *quickest.total_us);
   if (type2.best) {
-    ChooseFaster(fabric, figure, type1, type2, plan);
+    ChooseFaster(fabric, request, figure, type1, type2, plan);
   } else {
     plan.reason = absl::StrCat("type I: ", Bare(figure), "; ");
     if (!tried_type2) {
@@ -184,12 +198,12 @@ absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& p
                                   const TreeRequest& request) {
   RETURN_IF_ERROR(CheckRequest(snapshot, profile, capacity, request));
   ASSIGN_OR_RETURN(const MemberPlaces places, FindMemberPlaces(snapshot, request.members));
-  // A builder of type I says which type is wanted as clearly as the type itself.
-  const bool is_open = !request.type && !request.builder;
-  const bool lacks_costs = is_open && request.carried && !profile.switch_is_measured;
-  const bool try_type2 = request.type == TreeType::kTypeII || (is_open && !lacks_costs);
+  const bool try_type2 = TriesType2(request, profile);
   const Snapshot predicting = ForPrediction(snapshot, profile);
   const std::vector<SwitchCapacity> speaking = OfThoseThatSpeak(capacity, request);
+  const bool is_silent =
+      request.carried &&
+      absl::c_none_of(speaking, [](const SwitchCapacity& one) { return one.speaks; });
   const PlanInput input = {snapshot, predicting,
                            profile,  request.carried ? absl::MakeConstSpan(speaking) : capacity,
                            request,  places};
@@ -197,6 +211,7 @@ absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& p
   Type2Result type2;
   if (try_type2) {
     type2 = BuildType2(input);
+    if (is_silent) BlameSilence(type2);
     plan.full_switches = type2.full_switches;
   }
   if (request.type != TreeType::kTypeII) {
@@ -210,10 +225,10 @@ absl::StatusOr<TreePlan> PlanTree(const Snapshot& snapshot, const CostProfile& p
     }
   } else if (type2.best) {
     plan.reason = absl::StrCat("type II: ", Bare(FigureOfFewest(type2)), "; the type was asked for",
-                               DearerBecause(*snapshot.fabric, plan.full_switches));
+                               DearerBecause(*snapshot.fabric, request, plan.full_switches));
     static_cast<TimedTree&>(plan) = *std::move(type2.best);
   } else {
-    return RefuseType2(*snapshot.fabric, type2);
+    return RefuseType2(*snapshot.fabric, request, is_silent, type2);
   }
   if (request.policy || request.list_tradeoffs) {
     ASSIGN_OR_RETURN(Trade trade, FindTrade(input, plan));

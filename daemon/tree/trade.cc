@@ -281,8 +281,7 @@ absl::StatusOr<Trade> FindTrade(const PlanInput& input, const TreePlan& planned,
   TradeSearch search(input, bounds);
   RETURN_IF_ERROR(search.OfferPlanned(planned));
   if (request.type != TreeType::kTypeII) search.OfferType1();
-  const bool wants_type2 = request.type == TreeType::kTypeII || (!request.type && !request.builder);
-  if (wants_type2) search.OfferType2();
+  if (TriesType2(request, input.profile)) search.OfferType2();
   return search.Take();
 }
 

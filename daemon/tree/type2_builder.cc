@@ -443,9 +443,9 @@ class Type2Search {
       result_.routes_are_wrong = true;
       result_.why_not = "no switch reaches all members";
     } else if (!result_.full_switches.empty()) {
-      result_.why_not =
-          absl::StrCat(WhoDoesNotWork(), ": ", full.size(),
-                       " switch(es) on the way have no free entry or cannot aggregate");
+      result_.why_not = absl::StrCat(WhoDoesNotWork(), ": ", full.size(),
+                                     " switch(es) on the way have no free entry or ",
+                                     in_.request.carried ? "do not speak" : "cannot aggregate");
     } else if (limits_too_low_) {
       result_.why_not =
           absl::StrCat("the switches' degree limits (at most ", highest_, ") are too low for ",
@@ -489,6 +489,11 @@ class Type2Search {
 };
 
 }  // namespace
+
+bool TriesType2(const TreeRequest& request, const CostProfile& profile) {
+  if (request.type || request.builder) return request.type == TreeType::kTypeII;
+  return !request.carried || profile.switch_is_measured;
+}
 
 Type2Result BuildType2(const PlanInput& input) { return Type2Search(input).Run(); }
 

@@ -144,6 +144,11 @@ struct Type2Result {
 // the answer after every candidate, or says how many were tried. Nobody serves for one member.
 Type2Result BuildType2(const PlanInput& input);
 
+// Whether the request has type II tried. A builder of type I says which type is wanted as clearly
+// as the type itself, and of itself one that wants to be carried is of type II only where that was
+// measured.
+bool TriesType2(const TreeRequest& request, const CostProfile& profile);
+
 }  // namespace coppice
 
 #endif  // COPPICE_DAEMON_TREE_TYPE2_CANDIDATE_H_

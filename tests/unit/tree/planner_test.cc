@@ -451,5 +451,133 @@ TEST(Planner, ARequestedRootIsHonoured) {
   }
 }
 
+// As `capacity`, without the entries of those that do not speak.
+std::vector<SwitchCapacity> Speaking(std::vector<SwitchCapacity> capacity) {
+  for (SwitchCapacity& one : capacity) {
+    if (!one.speaks) one = {};
+  }
+  return capacity;
+}
+
+// A carried tree is the one that there is where the others have no entries.
+TEST(Planner, ACarriedTreeTakesSwitchesThatSpeakAlone) {
+  std::mt19937_64 random(TestSeed() + 8);
+  const int rounds = FullTier() ? 300 : 40;
+  int planned = 0, refused = 0, differed = 0;
+  for (const char* spec : {kPaperFabric, "model:torus(dims=4x4x3,hosts=2)", "model:dragonfly",
+                           "model:fat-tree(leaves=7,spines=3,hosts-per-leaf=5)"}) {
+    const std::shared_ptr<const Snapshot> snapshot = Snap(spec);
+    const Fabric& fabric = *snapshot->fabric;
+    for (int round = 0; round < rounds; ++round) {
+      const uint64_t share = static_cast<uint64_t>(round) % 9;  // eighths of them speak
+      std::vector<SwitchCapacity> capacity(fabric.switch_count());
+      for (SwitchCapacity& c : capacity) {
+        c = {.entries_total = 16,
+             .entries_free = static_cast<uint32_t>(random() % 8),
+             .degree_limit = static_cast<uint32_t>(2 + random() % 60),
+             .speaks = random() % 8 < share};
+      }
+      TreeRequest request;
+      for (size_t i = 0, n = 2 + random() % 60; i < n; ++i) {
+        request.members.emplace_back(static_cast<uint32_t>(random() % fabric.endpoint_count()));
+      }
+      request.type = TreeType::kTypeII;
+      const auto whole = PlanTree(*snapshot, Profile(), capacity, request);
+      const auto wanted = PlanTree(*snapshot, Profile(), Speaking(capacity), request);
+      request.carried = true;
+      const auto plan = PlanTree(*snapshot, Profile(), capacity, request);
+      ASSERT_EQ(plan.status().code(), wanted.status().code()) << plan.status();
+      if (!plan.ok()) {
+        ++refused;
+        continue;
+      }
+      ++planned;
+      ASSERT_EQ(plan->tree.parents, wanted->tree.parents);
+      ASSERT_EQ(plan->tree.vertices, wanted->tree.vertices);
+      for (uint32_t node = plan->tree.rank_count; node < plan->tree.node_count(); ++node) {
+        ASSERT_TRUE(capacity[plan->tree.vertices[node].value()].speaks) << spec << " " << round;
+      }
+      ExpectValid(*snapshot, Profile(), *plan, request, Speaking(capacity));
+      ASSERT_FALSE(HasFailure()) << spec << " round " << round;
+      differed += !whole.ok() || whole->tree.vertices != plan->tree.vertices;
+    }
+  }
+  EXPECT_GT(planned, 0);
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(differed, 0);  // it was no trifle who speaks
+}
+
+TEST(Planner, ACarriedTreeIsRefusedWhereNoSwitchOrTheWrongOnesSpeak) {
+  const std::shared_ptr<const Snapshot> snapshot = Snap(kPaperFabric);
+  const Fabric& fabric = *snapshot->fabric;
+  std::vector<SwitchCapacity> capacity = Uniform(*snapshot, 16, 512);
+  TreeRequest request = RequestFor(AllEndpoints(fabric));
+  request.type = TreeType::kTypeII;
+  request.carried = true;
+  const absl::Status silent = PlanTree(*snapshot, Profile(), capacity, request).status();
+  EXPECT_EQ(silent.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(
+      std::string(silent.message()),
+      "no type II tree: no switch speaks, so that none can carry it; have more switches speak "
+      "(coppicectl agent switches lists those that do), or let the type be chosen");
+  // One speaks that is not on the members' way.
+  request.members = {EndpointIndex(0), EndpointIndex(0)};
+  const SwitchIndex leaf = *fabric.attached_switch(EndpointIndex(0));
+  EndpointIndex far(0);
+  while (*fabric.attached_switch(far) == leaf) far = EndpointIndex(far.value() + 1);
+  request.root_switch = fabric.switch_info(leaf).guid;
+  capacity[fabric.attached_switch(far)->value()].speaks = true;
+  const absl::Status wrong = PlanTree(*snapshot, Profile(), capacity, request).status();
+  EXPECT_EQ(wrong.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(wrong.message()), HasSubstr("have no free entry or do not speak"));
+  EXPECT_THAT(std::string(wrong.message()), HasSubstr(ToString(fabric.switch_info(leaf).guid)));
+  EXPECT_THAT(std::string(wrong.message()), HasSubstr("coppicectl agent switches"));
+}
+
+TEST(Planner, OfItselfACarriedTreeIsOfTypeIIOnlyWhereThatWasMeasured) {
+  const std::shared_ptr<const Snapshot> snapshot = Snap(kPaperFabric);
+  std::vector<SwitchCapacity> capacity = Uniform(*snapshot, 16, 64);
+  for (SwitchCapacity& one : capacity) one.speaks = true;
+  CostProfile measured = Profile();
+  measured.switch_is_measured = true;
+  TreeRequest request = RequestFor(AllEndpoints(*snapshot->fabric));
+  std::set<TreeType> types;
+  for (const uint64_t bytes : {uint64_t{8}, uint64_t{1} << 20}) {
+    request.sizes = {{bytes, 1}};
+    request.carried = false;
+    const auto plain = PlanTree(*snapshot, measured, capacity, request);
+    ASSERT_TRUE(plain.ok()) << plain.status();
+    types.insert(plain->tree.type);
+    request.carried = true;
+    const auto carried = PlanTree(*snapshot, measured, capacity, request);
+    ASSERT_TRUE(carried.ok()) << carried.status();
+    EXPECT_EQ(carried->tree.parents, plain->tree.parents);
+    EXPECT_EQ(carried->tree.vertices, plain->tree.vertices);
+    EXPECT_EQ(carried->reason, plain->reason);
+    const auto unmeasured = PlanTree(*snapshot, Profile(), capacity, request);
+    ASSERT_TRUE(unmeasured.ok()) << unmeasured.status();
+    EXPECT_EQ(unmeasured->tree.type, TreeType::kTypeI);
+    EXPECT_THAT(unmeasured->reason,
+                HasSubstr("what the switches that carry trees take is not measured: coppicectl"));
+    TreeRequest trading = request;
+    trading.policy = TradePolicy{.latency = 1};
+    const auto traded = PlanTree(*snapshot, Profile(), capacity, trading);
+    ASSERT_TRUE(traded.ok()) << traded.status();
+    EXPECT_EQ(traded->tree.type, TreeType::kTypeI);  // nor by a policy
+  }
+  EXPECT_EQ(types.size(), 2u);
+  // Measured, and nobody speaks; not measured, but demanded.
+  request.sizes = {{8, 1}};
+  const auto none = PlanTree(*snapshot, measured, Uniform(*snapshot, 16, 64), request);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ(none->tree.type, TreeType::kTypeI);
+  EXPECT_TRUE(none->full_switches.empty());
+  EXPECT_THAT(none->reason, HasSubstr("no type II tree: no switch speaks"));
+  request.type = TreeType::kTypeII;
+  const auto demanded = PlanTree(*snapshot, Profile(), capacity, request);
+  ASSERT_TRUE(demanded.ok()) << demanded.status();
+  EXPECT_EQ(demanded->tree.type, TreeType::kTypeII);
+}
+
 }  // namespace
 }  // namespace coppice::planner_test
