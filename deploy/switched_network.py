@@ -7,9 +7,11 @@ name, and a folder at one path of which each sees its own, for sockets.
 Everything lives in namespaces that enter() makes, so that nothing is left when its process ends, however it ends.
 """
 import collections
+import contextlib
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -58,6 +60,7 @@ class Node:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.holder.stdout.readline() == "ready\n", name
         self.pid = self.holder.pid
+        self.net = os.readlink(f"/proc/{self.pid}/ns/net")
 
     def inside(self):
         """The beginning of a command that runs there."""
@@ -76,6 +79,19 @@ class Node:
         self.holder.stdin.close()
         self.holder.stdout.close()
         self.holder.wait(30)
+
+
+def _end_processes(nets):
+    """All that are in these network namespaces, and those that they begin meanwhile."""
+    while True:
+        found = []
+        for process in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):  # it has ended
+                if os.readlink(f"/proc/{process}/ns/net") in nets:
+                    os.kill(int(process), signal.SIGKILL)
+                    found.append(process)
+        if not found:
+            return
 
 
 class SwitchedNetwork:
@@ -196,6 +212,8 @@ class SwitchedNetwork:
                 for other, port in node.ports.items()}
 
     def close(self):
+        """Also ends what still runs on the nodes, such as a launcher's daemons that have not heard of its end."""
+        _end_processes({node.net for node in self.nodes.values()})
         for node in self.nodes.values():
             node.close()
         _run(["umount", "/etc/hosts"])
