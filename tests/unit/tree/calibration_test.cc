@@ -199,6 +199,23 @@ TEST(FitProfile, KeepsWhatTheClosedFormsDoNotHold) {
   EXPECT_TRUE(fit->profile.is_estimate);  // the fixed constants still are
 }
 
+TEST(FitProfile, SwitchesAreMeasuredByOneSampleOfTypeTwo) {
+  const CostProfile truth = Truth();
+  std::vector<LatencySample> samples = Measured(truth, TreeType::kTypeI);
+  CalibrationOptions options = Fixing(truth, {"link_us", "nic.send_us", "switch"});
+  const auto is_measured = [&] {
+    const auto fit = FitProfile(samples, options);
+    EXPECT_TRUE(fit.ok()) << fit.status();
+    return fit.ok() && fit->profile.switch_is_measured;
+  };
+  EXPECT_FALSE(is_measured());
+  options.base.switch_is_measured = true;  // earlier, and nobody says otherwise
+  EXPECT_TRUE(is_measured());
+  options.base.switch_is_measured = false;
+  samples.push_back(Measured(truth, TreeType::kTypeII).front());
+  EXPECT_TRUE(is_measured());
+}
+
 // The forward of one node in place of the link: any one of the three will do.
 TEST(FitProfile, OneOfLinkAndTheForwardsDeterminesTheOthers) {
   const CostProfile truth = Truth();

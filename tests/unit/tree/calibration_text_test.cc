@@ -158,6 +158,7 @@ TEST(ParseLatencySamples, SurvivesMutatedText) {
 void ExpectEqual(const CostProfile& a, const CostProfile& b) {
   EXPECT_EQ(a.name, b.name);
   EXPECT_EQ(a.is_estimate, b.is_estimate);
+  EXPECT_EQ(a.switch_is_measured, b.switch_is_measured);
   for (size_t c = 0; c < kConstantCount; ++c) EXPECT_EQ(ConstantIn(a, c), ConstantIn(b, c));
   EXPECT_EQ(a.same_host_us, b.same_host_us);
   EXPECT_EQ(a.mean_route_links, b.mean_route_links);
@@ -199,6 +200,7 @@ TEST(ProfileToToml, ReadsBackToAnEqualProfile) {
     profile.mtu_bytes = 1 + static_cast<uint32_t>(random() % UINT32_MAX);
     profile.nic_degree = 1 + static_cast<uint32_t>(random() % UINT32_MAX);
     profile.is_estimate = random() % 2 == 0;
+    profile.switch_is_measured = random() % 2 == 0;
     profile.forward_includes_serialisation = random() % 2 == 0;
     const auto back = ParseProfile(ProfileToToml(profile), "p");
     ASSERT_TRUE(back.ok()) << back.status() << ProfileToToml(profile);

@@ -76,6 +76,7 @@ name = "ours"
 link_us = 0.2
 mtu_bytes = 4096
 is_estimate = true
+switch_is_measured = true
 forward_includes_serialisation = true
 [nic]
 match_us = 0.03
@@ -91,6 +92,7 @@ TEST(CostProfile, ReadsEveryKindOfKeyOverItsBase) {
   EXPECT_EQ(profile->link_us, 0.2);
   EXPECT_EQ(profile->mtu_bytes, 4096U);
   EXPECT_TRUE(profile->is_estimate);
+  EXPECT_TRUE(profile->switch_is_measured);
   EXPECT_TRUE(profile->forward_includes_serialisation);
   EXPECT_EQ(profile->nic.match_us, 0.03);
   EXPECT_EQ(profile->nic.reduce_us_per_byte, 1);
@@ -99,6 +101,7 @@ TEST(CostProfile, ReadsEveryKindOfKeyOverItsBase) {
   EXPECT_EQ(ParseProfile("", "empty.toml")->link_us, BuiltInProfile("hdr")->link_us);
   EXPECT_TRUE(ParseProfile("link_us = 0.1  # in \xc2\xb5s", "comment.toml").ok());
   EXPECT_EQ(ParseProfile("", "empty.toml")->name, "empty.toml");
+  EXPECT_FALSE(ParseProfile("", "empty.toml")->switch_is_measured);
 }
 
 TEST(CostProfile, NamesOriginLineAndKeyOfAnError) {
@@ -116,6 +119,7 @@ TEST(CostProfile, NamesOriginLineAndKeyOfAnError) {
       {"mtu_bytes = 5000000000", "p.toml:1: mtu_bytes"},
       {"nic_degree = 1.5", "p.toml:1: nic_degree"},
       {"is_estimate = 1", "p.toml:1: is_estimate: must be true or false"},
+      {"switch_is_measured = 1", "p.toml:1: switch_is_measured: must be true or false"},
       {"base = \"edr\"", "p.toml:1: base: no built-in cost profile"},
       {"base = 4", "p.toml:1: base"},
       {"name = \"\"", "p.toml:1: name"},
