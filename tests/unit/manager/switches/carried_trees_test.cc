@@ -508,7 +508,9 @@ TEST_F(CarriedTreesTest, ARefusalInARepairCostsNoOtherTree) {
   ASSERT_THAT(events, Not(IsEmpty()));
   EXPECT_THAT(events[0].message, HasSubstr(absl::StrCat(tree->record->id.value(), " (")));
   const auto planned = manager_->GetTree(refused);
-  if (planned.ok()) EXPECT_THAT(GuidsOf(*planned->record), Not(testing::Contains(LeafGuid(3))));
+  if (planned.ok()) {
+    EXPECT_THAT(GuidsOf(*planned->record), Not(testing::Contains(LeafGuid(3))));
+  }
   ExpectReconciled();
 }
 
