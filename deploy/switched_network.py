@@ -57,7 +57,7 @@ class Node:
         self.ports = {}  # name of the neighbour: interface
         self.holder = subprocess.Popen(
             ["unshare", "--net", "--mount", "--uts", "sh", "-c", HOLD.format(run=run, name=name)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)  # no Ctrl-C ends it
         assert self.holder.stdout.readline() == "ready\n", name
         self.pid = self.holder.pid
         self.net = os.readlink(f"/proc/{self.pid}/ns/net")

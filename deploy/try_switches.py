@@ -136,7 +136,7 @@ class Coppice:
 def report(network, over, natively):
     say(f"One Allreduce of {BYTES} B over {len(network.hosts)} ranks, {TIMES} times")
     medians = [re.search(r"median (\S+) us", text).group(1) for text, _ in (over, natively)]
-    print(f"over the switches {medians[0]} us, natively {medians[1]} us (medians; all share this machine's processors)")
+    print(f"over the switches {medians[0]} us, natively {medians[1]} us (medians; on one machine)")
     counts = {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", over[0])}
     print(f"{counts['over_switches']} of {counts['over_switches'] + counts['native']} calls went over the switches")
     say("Bytes on the uplinks for each Allreduce: to the spine, and from it")
@@ -163,8 +163,7 @@ def main():
     for one in SIGNALS:
         signal.signal(one, interrupt)
     with contextlib.ExitStack() as stack:
-        say(f"Starting {LEAVES * BELOW} hosts and {LEAVES + SPINES} switches as namespaces, with an agent or a "
-            "coppice-switch each")
+        say(f"Starting {LEAVES * BELOW} hosts with agents, {LEAVES + SPINES} switches with a coppice-switch each")
         coppice = Coppice(stack)
         program = coppice.folder / "allreduce"
         subprocess.run(["mpicc.openmpi", "-O1", "-o", program, DEPLOY / "examples/allreduce.c"], check=True)

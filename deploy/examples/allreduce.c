@@ -1,6 +1,6 @@
-// allreduce BYTES TIMES: sums an array of 8-byte integers over all ranks, again and again. Rank 0 prints the median
-// time in microseconds, of the slowest rank each time, and how many ranks found a wrong sum; it ends when its input
-// does, so that one can look at what runs.
+// allreduce BYTES TIMES: sums an array of 8-byte integers over all ranks, again and again. Rank 0
+// prints the median time in microseconds, of the slowest rank each time, and how many ranks found a
+// wrong sum; it ends when its input does, so that one can look at what runs.
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
