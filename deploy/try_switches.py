@@ -21,9 +21,9 @@ BUILD, DEPLOY = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(__file__).reso
 LEAVES, SPINES, BELOW = 4, 2, 4
 FABRIC = f"model:fat-tree(leaves={LEAVES},spines={SPINES},hosts-per-leaf={BELOW})"
 BYTES = int(sys.argv[2])
-TIMES = max(20, min(1000, (32 << 20) // BYTES))
+TIMES = max(20, min(500, (32 << 20) // BYTES))
 PORT = 18516
-PATIENCE_S = 60
+PATIENCE_S = 120
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # Also where this program is killed they end, and the namespaces with them.
 BOUND = ["setpriv", "--pdeathsig", "KILL"]
@@ -111,8 +111,8 @@ class Coppice:
         return sum(bool(one.get("connected")) for one in
                    json.loads(self.control("agent", "switches", "--json").stdout or "{}").get("switches", []))
 
-    def run(self, program, variables, look=lambda: None):
-        """What the program says on all hosts, and {(from, to): bytes} of all links; it waits for the end of look()."""
+    def run(self, program, variables, look=lambda said: None):
+        """What the program says on all hosts, and {(from, to): bytes} of all links; it waits for look() to end."""
         before = self.network.sent()
         process, log = self.start("mpirun", [
             *switched_network.openmpi_by_shell(self.shell, switched_network.HOSTS,
@@ -120,17 +120,20 @@ class Coppice:
             "--host", ",".join(self.network.hosts), "-np", len(self.network.hosts), program, BYTES, TIMES])
         wait_until(lambda: "median" in log.read_text(encoding="utf-8"), process, log, "a result of the program")
         moved = {way: count - before[way][0] for way, (count, _) in self.network.sent().items()}
-        look()
+        look(log.read_text(encoding="utf-8"))
         process.stdin.close()
         status, text = process.wait(PATIENCE_S), log.read_text(encoding="utf-8")
         if status != 0:
             sys.exit(f"{text[-2000:]}error: the program ended with {status}")
         return text, moved
 
-    def show_tree(self):
-        tree = json.loads(self.control("tree", "list", "--json").stdout)["trees"][0]["id"]
-        say(f"coppicectl tree show {tree}, while the program runs")
-        print(self.control("tree", "show", tree).stdout, end="", flush=True)
+    def show_trees(self, said):
+        trees = json.loads(self.control("tree", "list", "--json").stdout or "{}").get("trees")
+        if not trees:
+            sys.exit(f"{said[-2000:]}error: the program was granted no tree")
+        for tree in trees:
+            say(f"coppicectl tree show {tree['id']}, while the program runs")
+            print(self.control("tree", "show", tree["id"]).stdout, end="", flush=True)
 
 
 def report(network, over, natively):
@@ -171,7 +174,7 @@ def main():
         over = coppice.run(program, {
             "LD_PRELOAD": BUILD / "agents/mpi/libcoppice_mpi_openmpi.so", "COPPICE_AGENT": coppice.socket(),
             "COPPICE_TREES": "creation", "COPPICE_TREES_TYPE": 2, "COPPICE_TREES_AFTER": 0,
-            "COPPICE_TREES_MAX_BYTES": BYTES, "COPPICE_VERBOSE": 1}, coppice.show_tree)
+            "COPPICE_TREES_MAX_BYTES": BYTES, "COPPICE_TIMEOUT_MS": 20000, "COPPICE_VERBOSE": 1}, coppice.show_trees)
         report(coppice.network, over, natively)
 
 

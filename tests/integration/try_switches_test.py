@@ -12,8 +12,8 @@ import tempfile
 import unittest
 
 SOURCE, BUILD = (pathlib.Path(path).resolve() for path in (sys.argv.pop(1), sys.argv.pop(1)))
-BYTES, RANKS, TIMES = 2048, 16, 1000
-PATIENCE_S = 300
+BYTES, RANKS, TIMES = 2048, 16, 500
+PATIENCE_S = 500
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 
 
