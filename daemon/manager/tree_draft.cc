@@ -53,12 +53,15 @@ absl::Status WithFullSwitches(const Snapshot& snapshot, const CostProfile& profi
   request.nic_degree.reset();
   request.policy.reset();
   request.list_tradeoffs = false;
-  const absl::StatusOr<TreePlan> plan = PlanTree(snapshot, profile, scratch.capacity, request);
+  CostProfile measured = profile;
+  measured.switch_is_measured = true;  // else one that is to be carried is not tried as type II
+  const absl::StatusOr<TreePlan> plan = PlanTree(snapshot, measured, scratch.capacity, request);
   if (!plan.ok()) return status;
   std::string lines;
   for (const FullSwitch& entry : plan->full_switches) {
     const SwitchInfo& info = snapshot.fabric->switch_info(entry.index);
     const SwitchCapacity& capacity = scratch.capacity[entry.index.value()];
+    if (request.carried && !capacity.speaks) continue;  // it is silent, which is not full
     absl::StrAppend(&lines, FullSwitchLine(info, capacity));
     full.push_back({info.guid, capacity.entries_total});
   }

@@ -90,6 +90,42 @@ TEST(EntryLedgerTest, ASwitchesOwnWordCountsAndWhoIsAwayGivesNothing) {
   EXPECT_TRUE(ledger.Reserve(one));
 }
 
+// By its own word alone, for as long as it is there: what an administrator or a sweep says of it
+// does not make it speak.
+TEST(EntryLedgerTest, WhoSpokeSpeaksUnlessAway) {
+  const auto fabric = SmallFabric();
+  EntryLedger ledger;
+  const auto speaking = [&] {
+    std::vector<uint32_t> those;
+    for (uint32_t s = 0; s < ledger.capacity().size(); ++s) {
+      if (ledger.capacity()[s].speaks) those.push_back(s);
+    }
+    return those;
+  };
+  using Those = std::vector<uint32_t>;
+  ledger.Rebase(*fabric, UsesOf(*fabric, 3, 1));
+  EXPECT_EQ(Those{}, speaking());
+  ledger.SetCapability({LeafGuid(0), 5, 0, 7});
+  EXPECT_EQ(Those{0}, speaking());
+  ledger.Rebase(*fabric, UsesOf(*fabric, 3, 1));
+  EXPECT_EQ(Those{0}, speaking());
+  ASSERT_TRUE(ledger.Reserve({SwitchIndex(0)}));  // as entries come and go
+  EXPECT_EQ(Those{0}, speaking());
+  ledger.SetAway(LeafGuid(0), true);
+  EXPECT_EQ(Those{}, speaking());
+  ledger.Rebase(*fabric, UsesOf(*fabric, 3, 1));
+  EXPECT_EQ(Those{}, speaking());
+  ledger.SetAway(LeafGuid(0), false);
+  EXPECT_EQ(Those{0}, speaking());
+  // One that the fabric lacks so far speaks once it is cabled.
+  EntryLedger early;
+  early.SetCapability({LeafGuid(1), 5, 0, 7});
+  EXPECT_TRUE(early.capacity().empty());
+  early.Rebase(*fabric, UsesOf(*fabric, 3, 1));
+  EXPECT_FALSE(early.capacity()[0].speaks);
+  EXPECT_TRUE(early.capacity()[1].speaks);
+}
+
 TEST(EntryLedgerTest, ASwitchThatCannotAggregateGivesNothing) {
   const auto fabric = SmallFabric();
   EntryLedger ledger;
