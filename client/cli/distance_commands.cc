@@ -49,13 +49,11 @@ int ListSwitchAgents(Session& session, Connection& connection) {
               {2, 8, 9}, list.switches(), [](const v1::SwitchAgent& agent) {
                 const v1::SwitchHello& hello = agent.hello();
                 const v1::SwitchReport& report = agent.last_report();
-                uint64_t refused = 0;
-                for (const auto& [reason, count] : report.counters().refusals()) refused += count;
                 return CellsOf(hello.switch_guid(), agent.connected() ? "connected" : "gone",
                                TimeText(agent.since()), report.entries_used(),
                                hello.abilities().entries(), report.counters().collectives(),
-                               refused, report.counters().broken(), hello.address(),
-                               hello.version());
+                               RefusedBy(report.counters()), report.counters().broken(),
+                               hello.address(), hello.version());
               });
   });
 }

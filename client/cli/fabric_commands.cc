@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
+#include <map>
 #include <string>
 
 #include "absl/algorithm/container.h"
@@ -76,16 +77,35 @@ int ListSwitches(Session& session, Connection& connection) {
   });
 }
 
+// By reason, which have an order: "no such child 3, stale revision 1".
+std::string RefusalsText(const v1::SwitchCounters& counters) {
+  std::map<std::string, uint64_t> refusals(counters.refusals().begin(), counters.refusals().end());
+  if (refusals.empty()) return "-";
+  return absl::StrJoin(refusals, ", ", absl::PairFormatter(" "));
+}
+
 int ListEntries(Session& session, Connection& connection) {
   return Show(session, Switches(connection), [&](const v1::ListSwitchesResponse& all) {
-    PrintRows(session,
-              {"GUID", "TOTAL", "RESERVED", "TAKEN", "FREE", "DEGREE", "TREES", "DESCRIPTION",
-               "TREE IDS"},
-              {2, 5, 8}, all.switches(), [](const v1::Switch& s) {
-                return CellsOf(s.guid(), s.entries_total(), s.entries_reserved(), s.entries_taken(),
-                               s.entries_free(), s.degree_limit(), s.tree_ids_size(),
-                               s.description(), absl::StrJoin(s.tree_ids(), ","));
-              });
+    PrintRows(
+        session,
+        {"GUID", "TOTAL", "RESERVED", "TAKEN", "FREE", "DEGREE", "TREES", "SPEAKS", "COLLECTIVES",
+         "BYTES UP", "BYTES DOWN", "REFUSED", "DESCRIPTION", "REFUSALS", "TREE IDS"},
+        {2, 5, 6, 9, 10, 13, 14}, all.switches(), [](const v1::Switch& s) {
+          const v1::SwitchAgent& agent = s.agent();
+          const v1::SwitchCounters& counters = agent.last_report().counters();
+          // Of one that has never spoken nothing is known.
+          const auto counted = [&](uint64_t count) {
+            return s.has_agent() ? Cell(count) : std::string("-");
+          };
+          return CellsOf(s.guid(), s.entries_total(), s.entries_reserved(), s.entries_taken(),
+                         s.entries_free(), s.degree_limit(), s.tree_ids_size(),
+                         !s.has_agent()      ? "-"
+                         : agent.connected() ? "yes"
+                                             : "gone",
+                         counted(counters.collectives()), counted(counters.bytes_up()),
+                         counted(counters.bytes_down()), counted(RefusedBy(counters)),
+                         s.description(), RefusalsText(counters), absl::StrJoin(s.tree_ids(), ","));
+        });
   });
 }
 

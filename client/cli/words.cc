@@ -88,6 +88,12 @@ std::string TimeText(const google::protobuf::Timestamp& time) {
                           absl::UTCTimeZone());
 }
 
+uint64_t RefusedBy(const v1::SwitchCounters& counters) {
+  uint64_t refused = 0;
+  for (const auto& [reason, count] : counters.refusals()) refused += count;
+  return refused;
+}
+
 absl::StatusOr<std::vector<std::string>> ExpandNodeWords(const std::vector<std::string>& words) {
   std::vector<std::string> names;
   for (const std::string& word : words) {

@@ -16,6 +16,7 @@
 #include "client/connection.h"
 #include "coppice/v1/jobs.pb.h"
 #include "coppice/v1/placements.pb.h"
+#include "coppice/v1/switches.pb.h"
 #include "coppice/v1/trees.pb.h"
 #include "coppice/v1/types.pb.h"
 #include "google/protobuf/timestamp.pb.h"
@@ -49,6 +50,9 @@ void FillSizes(const std::string& bytes, google::protobuf::RepeatedPtrField<v1::
 
 // "2026-01-31T12:00:00Z"
 std::string TimeText(const google::protobuf::Timestamp& time);
+
+// What a switch refused, for whatever reason.
+uint64_t RefusedBy(const v1::SwitchCounters& counters);
 
 // Nodes as people name them on the command line: a list in the grammar of Slurm's host lists,
 // "n[001-128,130],login1", or a file with one or more a line. What goes to the daemon as it is, the

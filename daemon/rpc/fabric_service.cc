@@ -1,5 +1,6 @@
 // The Fabric service: coppice/v1/fabric.proto over the manager. Status codes are stated there.
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "coppice/v1/fabric.pb.h"
@@ -8,6 +9,7 @@
 #include "daemon/manager/event_kinds.h"
 #include "daemon/manager/event_log.h"
 #include "daemon/manager/inventory.h"
+#include "daemon/manager/switches/switches.h"
 #include "daemon/rpc/calls/streams.h"
 #include "daemon/rpc/conversion/fabric_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
@@ -285,10 +287,16 @@ class FabricService final : public Service {
     if (entries.size() != fabric.switch_count()) {
       return absl::AbortedError("the fabric moved while its switches were listed: list again");
     }
+    absl::flat_hash_map<Guid, SwitchView> agents;
+    for (SwitchView& one : manager_->switches().List(Guid(0), SIZE_MAX)) {
+      agents.emplace(one.hello.guid, std::move(one));
+    }
     return Page(request, fabric, fabric.switch_count(), response, response.mutable_switches(),
                 [&](uint32_t i, v1::Switch& message) {
                   const Guid guid = fabric.switch_info(SwitchIndex(i)).guid;
                   ToProto(fabric, entries[i], manager_->TreesOfSwitch(guid), message);
+                  const auto agent = agents.find(guid);
+                  if (agent != agents.end()) ToProto(agent->second, *message.mutable_agent());
                 });
   }
 

@@ -45,6 +45,7 @@ namespace v1 {
 class AgentHello;
 class Job;
 class PingPongResult;
+class SwitchAgent;
 class SwitchHello;
 class SwitchReport;
 }  // namespace v1
@@ -319,6 +320,8 @@ PingPongOutcome FromProto(const v1::PingPongResult& result);
 // The same of the Switches service. INVALID_ARGUMENT: no GUID.
 absl::StatusOr<SwitchHello> FromProto(const v1::SwitchHello& message);
 SwitchReport FromProto(const v1::SwitchReport& message);
+// What it and the Fabric service tell of a switch that speaks, or did.
+void ToProto(const SwitchView& view, v1::SwitchAgent& message);
 
 // Where the Agents service's listing by pairs goes on: after this one; both empty: from the start.
 // INVALID_ARGUMENT: not a token of such a listing.

@@ -46,6 +46,8 @@ void ToProto(const SwitchEntry& entry, v1::Entry& message) {
   message.set_window(entry.window);
 }
 
+}  // namespace
+
 void ToProto(const SwitchView& view, v1::SwitchAgent& message) {
   v1::SwitchHello& hello = *message.mutable_hello();
   hello.set_switch_guid(ToString(view.hello.guid));
@@ -77,8 +79,6 @@ void ToProto(const SwitchView& view, v1::SwitchAgent& message) {
   }
   counters.set_broken(view.report.broken_count);
 }
-
-}  // namespace
 
 absl::StatusOr<SwitchHello> FromProto(const v1::SwitchHello& message) {
   SwitchHello hello;

@@ -169,6 +169,22 @@ class Switches(unittest.TestCase):
         wait_until(lambda: all(switch.last_report.entries_used == (switch.hello.switch_guid in serving) and
                                switch.last_report.counters.collectives == 199 * (switch.hello.switch_guid in serving)
                                for switch in self.agents.ListSwitchAgents().switches), "no report of what was done")
+        self.check_entries(serving)
+
+    def check_entries(self, serving):
+        """`entries` tells of each switch what its agent reports."""
+        for switch in json.loads(self.good("entries", "--json"))["switches"]:
+            agent, serves = switch["agent"], switch["guid"] in serving
+            self.assertEqual((agent["connected"], switch["entries_taken"]), (True, int(serves)))
+            counters = agent["last_report"]["counters"]
+            self.assertEqual(counters["collectives"], str(199 * serves))
+            for word in ("segments_up", "segments_down", "bytes_up", "bytes_down"):
+                self.assertEqual(int(counters[word]) > 0, serves, word)
+        rows = [line.split() for line in self.good("entries").splitlines()]
+        self.assertEqual(rows[0][4:7], ["SPEAKS", "COLLECTIVES", "REFUSED"])
+        self.assertEqual({row[0]: row[4:7] for row in rows[1:]},
+                         {guid: ["yes", str(199 * (guid in serving)), "0"] for guid in self.names})
+        self.assertIn("BYTES UP", self.good("entries", "-o", "wide"))
 
     def test_the_switches_own_bounds_are_the_daemons(self):
         job = self.register()

@@ -96,6 +96,7 @@ TEST_F(FabricServiceTest, CountsEntriesWhereTreesTakeThem) {
   ASSERT_TRUE(list.ok()) << list.status();
   uint32_t holding = 0;
   for (const v1::Switch& s : list->switches()) {
+    EXPECT_FALSE(s.has_agent());
     EXPECT_EQ(s.entries_free() + s.entries_taken(), 2);
     EXPECT_EQ(s.tree_ids_size(), static_cast<int>(s.entries_taken()));
     for (const std::string& id : s.tree_ids()) EXPECT_EQ(id, tree->id());
