@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <limits>
+#include <map>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -15,6 +16,7 @@ namespace {
 
 // A scraper, and somebody who looks by hand.
 constexpr size_t kThreads = 2;
+constexpr char kOtherReasons[] = "other";
 
 class Collector final : public prometheus::Collectable {
  public:
@@ -99,6 +101,46 @@ void AddHoldings(const DaemonCounts& counts, FamilyList& list) {
            {{{{"state", "total"}}, counts.entries_total},
             {{{"state", "reserved"}}, counts.entries_reserved},
             {{{"state", "taken"}}, counts.entries_taken}});
+}
+
+// By reason, and so many of them: a switch finds the words. The others are one.
+void AddRefusals(const std::string& guid, const std::map<std::string, uint64_t>& refusals,
+                 std::vector<Sample>& samples) {
+  constexpr size_t kMaxReasons = 16;
+  uint64_t others = 0;
+  size_t told = 0;
+  for (const auto& [reason, count] : refusals) {
+    if (reason == kOtherReasons || told >= kMaxReasons) {
+      others += count;
+    } else {
+      samples.push_back({{{"switch", guid}, {"reason", reason}}, count});
+      ++told;
+    }
+  }
+  if (others > 0) samples.push_back({{{"switch", guid}, {"reason", kOtherReasons}}, others});
+}
+
+// As they report it, since each of them started.
+void AddSwitches(const std::vector<SwitchView>& switches, FamilyList& list) {
+  std::vector<Sample> collectives, segments, bytes, refused, entries;
+  for (const SwitchView& view : switches) {
+    const std::string guid = ToString(view.hello.guid);
+    const SwitchReport& report = view.report;
+    entries.push_back({{{"switch", guid}}, report.entries_used});
+    collectives.push_back({{{"switch", guid}}, report.collectives});
+    segments.push_back({{{"switch", guid}, {"direction", "up"}}, report.segments_up});
+    segments.push_back({{{"switch", guid}, {"direction", "down"}}, report.segments_down});
+    bytes.push_back({{{"switch", guid}, {"direction", "up"}}, report.bytes_up});
+    bytes.push_back({{{"switch", guid}, {"direction", "down"}}, report.bytes_down});
+    AddRefusals(guid, report.refusals, refused);
+  }
+  list.Add("coppice_switch_entries_used", "Entries that a switch says it holds.", entries);
+  list.Add("coppice_switch_collectives_total", "Collectives that a switch has carried out.",
+           collectives);
+  list.Add("coppice_switch_segments_total", "Segments that went through a switch.", segments);
+  list.Add("coppice_switch_bytes_total", "Bytes of segments that went through a switch.", bytes);
+  list.Add("coppice_switch_refused_messages_total", "What a switch refused of members, by reason.",
+           refused);
 }
 
 void AddCalls(const RpcNumbers& rpc, FamilyList& list) {
@@ -215,6 +257,7 @@ std::vector<prometheus::MetricFamily> FamiliesOf(const DaemonNumbers& numbers) {
   AddSweeps(numbers.sweeps, list);
   AddFabric(numbers, list);
   AddHoldings(numbers.counts, list);
+  AddSwitches(numbers.switches, list);
   AddCalls(numbers.rpc, list);
   AddStore(numbers, list);
   AddProcess(numbers.process, list);

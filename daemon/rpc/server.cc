@@ -168,6 +168,7 @@ class Server final : public RpcServer {
     numbers.view = manager.fabric();
     numbers.sweeps = manager.Sweeps();
     numbers.counts = manager.Counts();
+    numbers.switches = parts_.manager->switches().List(Guid(0), kMaxSwitchesTold);
     numbers.store = manager.Statistics();
     numbers.process = ReadProcess();
     RpcNumbers& rpc = numbers.rpc;

@@ -97,12 +97,17 @@ struct RpcNumbers {
   }
 };
 
+// So many switches are told of one by one, the first by GUID: an entry of a list for each would
+// have no bound.
+inline constexpr size_t kMaxSwitchesTold = 1000;
+
 struct DaemonNumbers {
   std::string version;  // of the program
   absl::Time now;
   std::shared_ptr<const FabricView> view;  // null: no sweep has succeeded yet
   SweepStanding sweeps;
   DaemonCounts counts;
+  std::vector<SwitchView> switches;  // that speak or did, at most kMaxSwitchesTold
   StoreStatistics store;
   RpcNumbers rpc;
   ProcessNumbers process;

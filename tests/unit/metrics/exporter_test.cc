@@ -4,11 +4,14 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -82,6 +85,59 @@ TEST(MetricsExporterTest, PortThatIsTakenIsNamed) {
   EXPECT_THAT(std::string(second.status().message()), HasSubstr((*first)->address()));
   EXPECT_TRUE(absl::IsUnavailable(
       MetricsExporter::Start("192.0.2.1:1", [] { return DaemonNumbers(); }).status()));
+}
+
+SwitchView Carrying(uint64_t guid, std::map<std::string, uint64_t> refusals) {
+  SwitchView view;
+  view.hello.guid = Guid(guid);
+  view.report = {.entries_used = 3,
+                 .collectives = 40,
+                 .segments_up = 5,
+                 .segments_down = 6,
+                 .bytes_up = 700,
+                 .bytes_down = 800,
+                 .refusals = std::move(refusals),
+                 .broken = {}};
+  return view;
+}
+
+TEST(FamiliesOfTest, SwitchesAreToldOfOneByOne) {
+  DaemonNumbers numbers;
+  numbers.switches = {Carrying(0x2a, {{"no such child", 2}, {"stale revision", 1}}),
+                      Carrying(0x2b, {})};
+  const std::string text = prometheus::TextSerializer().Serialize(FamiliesOf(numbers));
+  const std::string its = "{switch=\"000000000000002a\"";
+  for (const std::string& line :
+       {"coppice_switch_entries_used" + its + "} 3",
+        "coppice_switch_collectives_total" + its + "} 40",
+        "coppice_switch_segments_total" + its + ",direction=\"up\"} 5",
+        "coppice_switch_segments_total" + its + ",direction=\"down\"} 6",
+        "coppice_switch_bytes_total" + its + ",direction=\"up\"} 700",
+        "coppice_switch_bytes_total" + its + ",direction=\"down\"} 800",
+        "coppice_switch_refused_messages_total" + its + ",reason=\"no such child\"} 2",
+        "coppice_switch_refused_messages_total" + its + ",reason=\"stale revision\"} 1"}) {
+    EXPECT_THAT(text, HasSubstr("\n" + line + "\n"));
+  }
+  EXPECT_THAT(text, HasSubstr("\ncoppice_switch_bytes_total{switch=\"000000000000002b\""));
+}
+
+// However many a switch makes up, and its own "other" among them: all are counted, few by name.
+TEST(FamiliesOfTest, ReasonsOfRefusalsAreBounded) {
+  std::map<std::string, uint64_t> refusals = {{"other", 1}};
+  for (int i = 0; i < 60; ++i) refusals["reason " + std::to_string(i)] = 1;
+  DaemonNumbers numbers;
+  numbers.switches = {Carrying(1, refusals)};
+  size_t series = 0;
+  double refused = 0;
+  for (const prometheus::MetricFamily& family : FamiliesOf(numbers)) {
+    if (family.name != "coppice_switch_refused_messages_total") continue;
+    for (const prometheus::ClientMetric& metric : family.metric) {
+      ++series;
+      refused += metric.counter.value;
+    }
+  }
+  EXPECT_EQ(17u, series);
+  EXPECT_EQ(61, refused);
 }
 
 }  // namespace
