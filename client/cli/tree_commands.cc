@@ -37,7 +37,7 @@ constexpr char kTypeI[] = "trees of type I", kTypeII[] = "trees of type II";
 constexpr OptionWithoutEffect kWithoutEffect[] = {
     {"--width", "--type", "2", kTypeI},   {"--nic-degree", "--type", "2", kTypeI},
     {"--builder", "--type", "2", kTypeI}, {"--root", "--type", "1", kTypeII},
-    {"--bytes", "--op", "barrier"},
+    {"--bytes", "--op", "barrier"},       {"--carried", "--type", "1", kTypeII},
 };
 
 // "latency=1,entries=0.5,link=0" into the weights; false: it is not such a text.

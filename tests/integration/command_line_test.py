@@ -366,6 +366,9 @@ class CommandLine(unittest.TestCase):
                          words=[option, "--type 2"])
         self.refused(2, "tree", "advise", "--job", "1", "--type", "1", "--root", "0" * 16,
                      words=["--root", "--type 1"])
+        for command in ("advise", "create"):
+            self.refused(2, "tree", command, "--job", "1", "--type", "1", "--carried",
+                         words=["--carried", "--type 1", "trees of type II"])
         advise, create = ("tree", "advise", "--job", "1"), ("tree", "create", "--job", "1")
         batch = ("tree", "batch", "--job", "1", "--grid", "2x2")
         for line, option, other in (
@@ -437,6 +440,29 @@ class CommandLine(unittest.TestCase):
                 continue
             for part in value if isinstance(value, list) else [value] if value else []:
                 self.assert_fields(field.message_type, part)
+
+    def test_where_no_switch_speaks_no_tree_is_carried(self):
+        self.assertIn("--carried", self.good("tree", "create", "--help"))
+        job = self.register("--name", "carried")
+        before = self.of_json("status")["entries_taken"]
+        for command in ("advise", "create"):
+            self.fails("tree", command, "--job", job, "--type", "2", "--carried",
+                       words=["no type II tree: no switch speaks", "coppicectl agent switches"])
+        # Without the option the same tree is granted, over switches that nobody speaks for.
+        self.assertEqual(self.of_json("tree", "advise", "--job", job, "--type", "2")["type"], "TREE_TYPE_II")
+        tree = self.of_json("tree", "create", "--job", job, "--carried")
+        self.assertEqual(tree["type"], "TREE_TYPE_I")
+        self.assertIn("what the switches that carry trees take is not measured: coppicectl calibrate", tree["reason"])
+        self.assertEqual(self.of_json("status")["entries_taken"], before)
+        self.good("job", "end", job)
+
+    def test_entries_tell_of_switches_that_nobody_speaks_for(self):
+        self.assertEqual({switch["agent"] for switch in self.of_json("entries")["switches"]}, {None})
+        lines = self.good("entries").splitlines()
+        self.assertEqual(lines[0].split(), ["GUID", "TOTAL", "TAKEN", "FREE", "SPEAKS", "COLLECTIVES", "REFUSED",
+                                            "DESCRIPTION"])
+        self.assertEqual({tuple(line.split()[4:7]) for line in lines[1:]}, {("-", "-", "-")})
+        self.assertLessEqual(max(map(len, lines)), 80)
 
     def test_a_tree_from_its_job_to_its_release(self):
         job = self.register(lines=["n0000", "n0001", "n0001", "n0002"])  # one leaf
