@@ -14,9 +14,11 @@ constexpr size_t kOtherFrames = 8;
 
 }  // namespace
 
-ParentLink::ParentLink(asio::io_context* io, EntrySpec spec, Events events)
+ParentLink::ParentLink(asio::io_context* io, EntrySpec spec,
+                       std::chrono::milliseconds welcome_within, Events events)
     : io_(io),
       spec_(std::move(spec)),
+      welcome_until_(Link::Clock::now() + welcome_within),
       events_(std::move(events)),
       timer_(*io),
       pause_(kFirstParentPause, kMaxParentPause, spec_.group.tree * 31 + spec_.parent->number) {}
@@ -101,6 +103,7 @@ void ParentLink::OnFrame(const FrameHeader& header, std::string_view payload) {
 void ParentLink::TryAgain(std::string why) {
   trouble_ = std::move(why);
   if (link_ != nullptr) std::exchange(link_, nullptr)->Close();
+  if (Link::Clock::now() >= welcome_until_) return Lose(Refusal::kBroken);
   timer_.expires_after(pause_.Next());
   timer_.async_wait([self = shared_from_this()](const std::error_code& error) {
     if (!error && !self->is_closed_) self->Connect();

@@ -8,6 +8,7 @@
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/steady_timer.hpp>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -26,12 +27,13 @@ class ParentLink final : public std::enable_shared_from_this<ParentLink> {
  public:
   struct Events {
     std::function<void(const FrameHeader& header, std::string_view payload)> on_result;
-    // After the welcome; last.
+    // After the welcome, or if that did not come in time; last.
     std::function<void(Refusal why)> on_lost;
   };
 
   // `spec` has a parent.
-  ParentLink(asio::io_context* io, EntrySpec spec, Events events);
+  ParentLink(asio::io_context* io, EntrySpec spec, std::chrono::milliseconds welcome_within,
+             Events events);
 
   void Begin();
   void Send(const Entry::Up& up);
@@ -53,6 +55,7 @@ class ParentLink final : public std::enable_shared_from_this<ParentLink> {
 
   asio::io_context* const io_;
   const EntrySpec spec_;
+  const Link::Clock::time_point welcome_until_;
   const Events events_;
   asio::steady_timer timer_;  // of a try, or until the next
   RetryPause pause_;

@@ -48,7 +48,11 @@ absl::StatusOr<std::unique_ptr<SwitchServer>> SwitchServer::Listen(asio::io_cont
 }
 
 SwitchServer::SwitchServer(asio::io_context* io, const Options& options)
-    : io_(io), stall_(options.stall), table_(options.limits), stall_timer_(*io) {}
+    : io_(io),
+      stall_(options.stall),
+      welcome_within_(options.welcome_within),
+      table_(options.limits),
+      stall_timer_(*io) {}
 
 SwitchServer::~SwitchServer() {
   std::vector<uint64_t> trees;
@@ -66,7 +70,7 @@ absl::Status SwitchServer::Install(const EntrySpec& spec) {
   if (!spec.parent) return absl::OkStatus();
   const Group group = spec.group;
   wires.parent = std::make_shared<ParentLink>(
-      io_, spec,
+      io_, spec, welcome_within_,
       ParentLink::Events{[this, group](const FrameHeader& header, std::string_view payload) {
                            OnResult(group, header, payload);
                          },

@@ -46,6 +46,9 @@ class SwitchServer final {
     LinkListener::Options strangers;
     // Who takes nothing of what is sent to it for so long breaks its tree.
     std::chrono::milliseconds stall{5'000};
+    // An entry that its parent has not let in for so long since it was installed breaks: whoever
+    // goes down in between would be waited for without an end.
+    std::chrono::milliseconds welcome_within{30'000};
   };
 
   // INVALID_ARGUMENT: `listen` is no address. UNAVAILABLE: it cannot be listened at, or no
@@ -101,7 +104,7 @@ class SwitchServer final {
   void LookForStalls();
 
   asio::io_context* const io_;
-  const std::chrono::milliseconds stall_;
+  const std::chrono::milliseconds stall_, welcome_within_;
   EntryTable table_;
   std::map<uint64_t, Wires> wires_;  // by tree, of all entries
   std::unique_ptr<LinkListener> listener_;

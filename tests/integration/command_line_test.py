@@ -443,7 +443,7 @@ class CommandLine(unittest.TestCase):
 
     def test_where_no_switch_speaks_no_tree_is_carried(self):
         self.assertIn("--carried", self.good("tree", "create", "--help"))
-        job = self.register("--name", "carried")
+        job = self.register(lines=["n0000", "n0001", "n0001", "n0002"])
         before = self.of_json("status")["entries_taken"]
         for command in ("advise", "create"):
             self.fails("tree", command, "--job", job, "--type", "2", "--carried",

@@ -273,5 +273,19 @@ TEST(SwitchTree, AParentThatIsInstalledLateIsFound) {
   EXPECT_EQ(member.results.front().second, Int64s({7}));
 }
 
+TEST(SwitchTree, AParentThatIsNotThereInTimeBreaksTheTree) {
+  asio::io_context io;
+  SwitchServer::Options options;
+  options.welcome_within = std::chrono::milliseconds(100);
+  const auto root = LoopbackSwitch(io), leaf = LoopbackSwitch(io, options);
+  EntrySpec below = LoopbackEntry({3, 1}, 1);
+  below.parent = EntryParent{absl::StrCat("127.0.0.1:", root->port()), "", 0};
+  ASSERT_TRUE(leaf->Install(below).ok());
+  LoopbackMember member(io, leaf->port(), {3, 1}, 0, below.key);
+  member.Contribute(1, 0, Int64s({7}));
+  ASSERT_TRUE(RunUntil(io, [&] { return member.refusal != Refusal::kNone; }));
+  EXPECT_EQ(member.refusal, Refusal::kBroken);
+}
+
 }  // namespace
 }  // namespace coppice::switch_tree_test
