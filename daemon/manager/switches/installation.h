@@ -122,9 +122,9 @@ class SwitchInstaller final {
   InstallOutcome InstallAndWait(std::vector<CarriedTree> trees);
   // A tree that an earlier run was granted.
   void Restore(CarriedTree tree);
-  // The switches are not to hold it any more: it is not granted, or another revision is. Whoever has
-  // taken a later one has lost it with that. If an earlier one is still to be held, that is lost, as
-  // the switches gave it away for this. One that is not to be held is left alone.
+  // The switches are not to hold it any more: it is not granted, or another revision is. Whoever
+  // has taken a later one has lost it with that. If an earlier one is still to be held, that is
+  // lost, as the switches gave it away for this. One that is not to be held is left alone.
   void Remove(const SwitchGroup& group);
   // Why the tree's switches do not carry it any more, in words; nullopt: they do, it is waited for,
   // or none ever did.
@@ -151,7 +151,7 @@ class SwitchInstaller final {
     std::set<Guid> switches;
     size_t unanswered = 0;
     std::vector<TaskKey> tasks;  // that were sent
-    absl::Duration until;  // Clock::Monotonic
+    absl::Duration until;        // Clock::Monotonic
     Done done;
   };
   using InstallationPtr = std::shared_ptr<Installation>;
@@ -192,8 +192,8 @@ class SwitchInstaller final {
   SwitchTable table_;
   std::map<uint64_t, InstallationPtr> installations_;  // under way, by number: who is due first
   uint64_t last_installation_ = 0;
-  std::map<TaskKey, Task> tasks_;  // that are not answered
-  std::map<SwitchGroup, std::string> lost_;     // held, and why it is no good any more
+  std::map<TaskKey, Task> tasks_;            // that are not answered
+  std::map<SwitchGroup, std::string> lost_;  // held, and why it is no good any more
   // By when those of no installation are to be answered, in order.
   std::deque<std::pair<absl::Duration, TaskKey>> again_;
   // Entries that could not be told yet: the child, by the switch whose address it needs.
