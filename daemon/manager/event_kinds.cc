@@ -75,7 +75,7 @@ constexpr EventKind kKinds[] = {
      "its counters cannot be read, or can again (info): its load stays what it was"},
     {"switch.disconnected", kWarning, kSwitch,
      "its agent has gone: after some seconds its trees are planned round it"},
-    {"switch.flapping", kWarning, kSwitch, "it comes and goes: look at its power"},
+    {"switch.flapping", kWarning, kSwitch, "it or its agent comes and goes: look at its power"},
     {"switch.gone", kWarning, kSwitch, "it left: look at its power and cables"},
     {"switch.new", kInfo, kSwitch, "a switch is there"},
     {"switch.reachable", kInfo, kSwitch, "it answers again"},

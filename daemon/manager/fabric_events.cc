@@ -244,12 +244,12 @@ class Difference {
 
 bool IsLoss(absl::string_view kind) {
   return absl::EndsWith(kind, ".down") || absl::EndsWith(kind, ".gone") ||
-         absl::EndsWith(kind, ".unreachable");
+         absl::EndsWith(kind, ".unreachable") || absl::EndsWith(kind, ".disconnected");
 }
 
 bool IsChange(absl::string_view kind) {
   return IsLoss(kind) || absl::EndsWith(kind, ".up") || absl::EndsWith(kind, ".new") ||
-         absl::EndsWith(kind, ".reachable");
+         absl::EndsWith(kind, ".reachable") || absl::EndsWith(kind, ".connected");
 }
 
 absl::string_view FamilyOf(absl::string_view kind) { return kind.substr(0, kind.find('.')); }

@@ -41,8 +41,9 @@ std::vector<EventRecord> FabricEvents(const FabricView* before, const FabricView
 //   told as they come  link.flapping: 4   counted, not told            link.steady: 17, up
 //   |<------ within 30 s ------>|
 //
-// The same for nodes and switches that go and come, or fall silent and answer again. However much
-// befalls an object in one sweep counts once. One that is steady but down is a warning.
+// The same for nodes and switches that go and come, or fall silent and answer again, and for agents
+// of switches that connect and disconnect. However much befalls an object in one sweep counts once.
+// One that is steady but down is a warning.
 // Not thread-safe. `now` is monotonic.
 class FlapFilter {
  public:
@@ -50,10 +51,12 @@ class FlapFilter {
   static constexpr absl::Duration kWithin = absl::Seconds(30);
 
   // What is to be told of these, of one sweep, in their order; other kinds than .down, .up, .gone,
-  // .new, .unreachable and .reachable pass.
+  // .new, .unreachable, .reachable, .disconnected and .connected pass.
   std::vector<EventRecord> Pass(std::vector<EventRecord> events, absl::Duration now);
   // Tells of the ends of flapping that have come by now, and forgets what is long past.
   std::vector<EventRecord> End(absl::Time when, absl::Duration now);
+  // Whether End has nothing to tell or to forget until something is passed.
+  bool IsAtRest() const { return objects_.empty(); }
 
  private:
   struct Object {

@@ -7,6 +7,7 @@
 #include <future>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/manager/event_kinds.h"
 #include "proto/text/plain_text.h"
 
 namespace coppice {
@@ -137,6 +138,8 @@ absl::Duration SwitchInstaller::Expire() {
       }
     }
     TellLost(std::move(lost), actions);
+    Append(flaps_.End(clock_->Now(), now), actions);
+    if (!flaps_.IsAtRest()) next = std::min(next, FlapFilter::kWithin);
   }
   Run(actions);
   return next;
@@ -165,11 +168,11 @@ SwitchInstaller::Connected SwitchInstaller::Connect(SwitchHello hello, SwitchLin
     const SwitchTable::Switch* const known = table_.Known(guid);
     const bool has_moved =
         known != nullptr && !known->hello.address.empty() && known->hello.address != hello.address;
-    TellEvent("switch.connected", guid,
-              absl::StrCat("its agent ", hello.version, hello.version.empty() ? "" : " ", "at ",
-                           hello.address, " has ", hello.abilities.entries, " entries of ",
-                           hello.abilities.children, " children, and holds ", holds.size()),
-              actions);
+    TellChange("switch.connected", guid,
+               absl::StrCat("its agent ", hello.version, hello.version.empty() ? "" : " ", "at ",
+                            hello.address, " has ", hello.abilities.entries, " entries of ",
+                            hello.abilities.children, " children, and holds ", holds.size()),
+               actions);
     const SwitchTable::Entered entered =
         table_.Enter(std::move(hello), std::make_shared<SwitchLink>(std::move(link)), clock_->Now(),
                      std::move(identity));
@@ -228,7 +231,7 @@ std::optional<Guid> SwitchInstaller::Disconnect(SwitchSession session) {
     if (!gone) return std::nullopt;
     Leave(*gone, session, actions);
     const size_t held = table_.HeldBy(*gone).size();
-    TellEvent(
+    TellChange(
         "switch.disconnected", *gone,
         absl::StrCat("its agent has gone; ", held, held == 1 ? " tree waits " : " trees wait ",
                      absl::FormatDuration(kPatience), " for it"),
@@ -512,10 +515,19 @@ void SwitchInstaller::TellLost(std::vector<TreeId> lost, Actions& actions) {
 
 void SwitchInstaller::TellEvent(absl::string_view kind, Guid guid, std::string message,
                                 Actions& actions) {
-  if (events_ == nullptr) return;
-  actions.push_back([this, kind = std::string(kind), guid, message = std::move(message)] {
-    events_->Append(kind, SwitchObject(guid), message);
-  });
+  Append({EventOf(kind, clock_->Now(), SwitchObject(guid), std::move(message))}, actions);
+}
+
+void SwitchInstaller::TellChange(absl::string_view kind, Guid guid, std::string message,
+                                 Actions& actions) {
+  Append(flaps_.Pass({EventOf(kind, clock_->Now(), SwitchObject(guid), std::move(message))},
+                     clock_->Monotonic()),
+         actions);
+}
+
+void SwitchInstaller::Append(std::vector<EventRecord> events, Actions& actions) {
+  if (events_ == nullptr || events.empty()) return;
+  actions.push_back([this, events = std::move(events)] { events_->Append(events); });
 }
 
 std::optional<std::string> SwitchInstaller::WhyLost(const TreeRecord& record) const {

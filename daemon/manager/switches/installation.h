@@ -35,6 +35,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/manager/background.h"
 #include "daemon/manager/event_log.h"
+#include "daemon/manager/fabric_events.h"
 #include "daemon/manager/fabric_view.h"
 #include "daemon/manager/switches/switch_table.h"
 
@@ -89,8 +90,8 @@ class SwitchInstaller final {
   // the daemon does, and the next one waits for it.
   void Start();
   void Stop();
-  // What the timer does: fails what is late, gives up who is gone; returns the time until it is due
-  // again.
+  // What the timer does: fails what is late, gives up who is gone, tells who is steady again;
+  // returns the time until it is due again.
   absl::Duration Expire();
 
   // --- Connections --- (of hellos that were checked)
@@ -183,6 +184,9 @@ class SwitchInstaller final {
 
   EventLog* const events_;
   const Clock* const clock_;
+  // The same of an agent that comes or goes, unless it does so all the time.
+  void TellChange(absl::string_view kind, Guid guid, std::string message, Actions& actions);
+  void Append(std::vector<EventRecord> events, Actions& actions);
   const OnLost on_lost_;
 
   // std, not absl: ThreadSanitizer does not see through Debian's Abseil.
@@ -202,6 +206,7 @@ class SwitchInstaller final {
   bool closed_ = false, woken_ = false;
 
   LoopThread timer_{mutex_, changed_};
+  FlapFilter flaps_;
 };
 
 }  // namespace coppice

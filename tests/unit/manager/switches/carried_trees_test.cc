@@ -275,6 +275,31 @@ TEST_F(CarriedTreesTest, ASwitchThatGoesInTheMiddleIsGoneRound) {
   ExpectReconciled();
 }
 
+TEST_F(CarriedTreesTest, AnAgentThatComesAndGoesDoesNotFillTheEvents) {
+  Boot(Options(4, 7));
+  PlayedSwitch& leaf = At(LeafGuid(0));
+  for (int i = 0; i < 100; ++i) {
+    leaf.Join(manager_->switches());
+    leaf.Leave();
+    clock_.Advance(absl::Milliseconds(10));
+  }
+  Settle();
+  EXPECT_EQ(EventsOf("switch.connected").size() + EventsOf("switch.disconnected").size(),
+            static_cast<size_t>(FlapFilter::kFlaps) - 1);
+  EXPECT_THAT(EventsOf("switch.flapping"), SizeIs(1));
+  EXPECT_THAT(EventsOf("switch.steady"), IsEmpty());
+  clock_.Advance(FlapFilter::kWithin - absl::Milliseconds(10));
+  EXPECT_LE(manager_->switches().Expire(), FlapFilter::kWithin);
+  clock_.Advance(absl::Milliseconds(1));
+  EXPECT_EQ(manager_->switches().Expire(), absl::InfiniteDuration());
+  Settle();
+  const auto steady = EventsOf("switch.steady");
+  ASSERT_THAT(steady, SizeIs(1));
+  EXPECT_EQ(steady[0].object, "switch:" + ToString(leaf.guid()));
+  EXPECT_EQ(steady[0].severity, "warning");
+  EXPECT_THAT(steady[0].message, HasSubstr("after 200 of them"));
+}
+
 TEST_F(CarriedTreesTest, ASwitchesOwnWordRulesTheLedger) {
   Boot(Options(4, 7));
   const auto entries = [&](Guid guid) {
