@@ -274,8 +274,34 @@ void Grants::Proceed(const std::shared_ptr<Creation>& creation) {
     GiveBack(trees);
     if (outcome.refusing.empty()) return FinishCreation(*creation, {}, outcome.status);
     Add(outcome.refusing, creation->avoided);
-    Proceed(creation);
+    ProceedLater(creation);
   });
+}
+
+void Grants::ProceedLater(const std::shared_ptr<Creation>& creation) {
+  {
+    std::lock_guard lock(again_mutex_);
+    if (again_.running()) {
+      refused_.push_back(creation);
+      again_changed_.notify_all();
+      return;
+    }
+  }
+  FinishCreation(*creation, {}, InstallerIsClosed());
+}
+
+void Grants::PlanAgain() {
+  for (;;) {
+    std::shared_ptr<Creation> next;
+    {
+      std::unique_lock lock(again_mutex_);
+      again_changed_.wait(lock, [this] { return again_.stopping() || !refused_.empty(); });
+      if (refused_.empty()) return;
+      next = std::move(refused_.front());
+      refused_.pop_front();
+    }
+    Proceed(next);
+  }
 }
 
 void Grants::SubmitGrant(const std::shared_ptr<Creation>& creation, Reserved trees) {

@@ -9,7 +9,9 @@
 //                plan again (kMaxAttempts, then ABORTED)
 //
 // Trees whose serving switches all speak are installed in these before they are written: what is
-// durable is there. Others are written at once (switches/installation.h).
+// durable is there. Others are written at once (switches/installation.h). What switches refused is
+// planned again on one thread of its own, one tree after the other: who tells of a refusal is the
+// installer's timer, or whoever brings what a switch says, and neither may be held for a plan.
 //
 // Why nothing leaks when grants race with the end of their job: the store applies mutations in some
 // order and answers in that order. A grant before the end is entered in the table by its callback
@@ -22,13 +24,17 @@
 #ifndef COPPICE_DAEMON_MANAGER_GRANTS_H_
 #define COPPICE_DAEMON_MANAGER_GRANTS_H_
 
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "daemon/manager/background.h"
 #include "daemon/manager/jobs.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/store_calls.h"
@@ -46,7 +52,15 @@ class Grants : private UseCase {
   static constexpr int kMaxAttempts = 8;
   using Batch = std::shared_ptr<const BatchView>;
 
-  Grants(const UseCase& with, Jobs* jobs) : UseCase(with), jobs_(jobs) {}
+  Grants(const UseCase& with, Jobs* jobs) : UseCase(with), jobs_(jobs) { Start(); }
+  ~Grants() { Stop(); }
+
+  // The thread that plans again; it runs from the beginning. Both idempotent. Stop finishes what it
+  // was given, and until Start what is refused is UNAVAILABLE; the installer is stopped before.
+  void Start() {
+    again_.Start([this] { PlanAgain(); });
+  }
+  void Stop() { again_.Stop(); }
 
   // Enters the trees of an earlier run. DATA_LOSS: a tree of a job that is not active.
   absl::Status Restore(std::vector<TreeRecord> trees, TreeId last);
@@ -102,6 +116,9 @@ class Grants : private UseCase {
   absl::StatusOr<Reserved> PlanAndReserve(Creation& creation);
   // Plans, reserves, installs and submits; again, round whoever refuses, until it is answered.
   void Proceed(const std::shared_ptr<Creation>& creation);
+  // Proceed on the thread for that.
+  void ProceedLater(const std::shared_ptr<Creation>& creation);
+  void PlanAgain();
   void SubmitGrant(const std::shared_ptr<Creation>& creation, Reserved trees);
   void FinishCreation(Creation& creation, const Reserved& trees, const absl::Status& status);
   // Those that switches are to carry.
@@ -121,6 +138,10 @@ class Grants : private UseCase {
   void OnReleased(GrantedTree& tree, const absl::Status& status);
 
   Jobs* const jobs_;
+  std::mutex again_mutex_;
+  std::condition_variable again_changed_;
+  std::deque<std::shared_ptr<Creation>> refused_;  // guarded by again_mutex_
+  LoopThread again_{again_mutex_, again_changed_};
 };
 
 }  // namespace coppice

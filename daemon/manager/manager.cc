@@ -82,7 +82,8 @@ void Manager::NoteLost(const std::vector<TreeId>& trees) {
 }
 
 void Manager::Stop() {
-  installer_.Stop();  // first: a repair may wait for it
+  installer_.Stop();  // first: a repair may wait for it, and a grant be refused by it
+  grants_.Stop();
   sweeper_.Stop();
   background_.Stop();
   FlushActivity();

@@ -92,6 +92,7 @@ class Manager final {
   // switches are to carry are refused, with UNAVAILABLE. Both idempotent.
   void Start() {
     installer_.Start();
+    grants_.Start();
     sweeper_.Start();
     background_.Start();
   }

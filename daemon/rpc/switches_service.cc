@@ -114,8 +114,7 @@ SwitchReport FromProto(const v1::SwitchReport& message) {
 }
 
 // The stream of one switch, without a thread: reads one message, has a worker handle it, reads the
-// next. A worker, as a hello waits for the store, and as what a switch says may have trees planned
-// again.
+// next. A worker, as a hello waits for the store.
 //
 //   hello --switches: Connect--> welcome     switches: install, remove --> queue --> one write at a
 //   result, report --> switches              time; end (another agent) --> ABORTED
@@ -161,7 +160,8 @@ class SwitchStream final
     is_writing_ = !queue_.empty() && !is_over();
     if (is_writing_) StartWrite(&queue_.front());
   }
-  // Trees may be planned again for it: not on a thread of gRPC.
+  // It may wait for the hello of another, which waits for the store: not on a thread of gRPC, and
+  // in the caller's line, so that many that go at once leave workers to others.
   void OnDone() override {
     SwitchSession session = 0;
     {
@@ -169,7 +169,7 @@ class SwitchStream final
       session = session_;
     }
     if (session != 0) {
-      workers_->Submit([switches = switches_, session] { switches->Disconnect(session); });
+      workers_->Submit([switches = switches_, session] { switches->Disconnect(session); }, line_);
     }
     ServedStream::OnDone();
   }

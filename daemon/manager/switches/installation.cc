@@ -35,11 +35,11 @@ std::map<std::string, uint64_t> ShownReasons(const std::map<std::string, uint64_
 
 std::string SwitchObject(Guid guid) { return absl::StrCat("switch:", ToString(guid)); }
 
+}  // namespace
+
 absl::Status InstallerIsClosed() {
   return absl::UnavailableError("daemon: it is shutting down; ask again when it is back");
 }
-
-}  // namespace
 
 absl::StatusOr<std::string> NewInstallKey() {
   std::string key(CarriageRecord::kKeyBytes, '\0');

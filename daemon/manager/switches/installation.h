@@ -44,6 +44,9 @@ namespace coppice {
 // 16 bytes of the system's random numbers, which nobody can guess. INTERNAL: it gives none.
 absl::StatusOr<std::string> NewInstallKey();
 
+// UNAVAILABLE: the daemon is shutting down.
+absl::Status InstallerIsClosed();
+
 // A switch that kept an installation from being done, and why, in words.
 struct RefusingSwitch {
   Guid guid;
@@ -67,7 +70,7 @@ struct CarriageOffer {
 
 // Thread-safe. A link's functions are called with its lock held, so that a switch hears of a group
 // in the order in which things happen to it; callbacks run without it, on the thread of whoever
-// brings the last answer or on the timer's.
+// brings the last answer, or that a switch has gone, or on the timer's: they must be quick.
 class SwitchInstaller final {
  public:
   static constexpr absl::Duration kAnswerWithin = absl::Seconds(2);
@@ -180,13 +183,13 @@ class SwitchInstaller final {
   void Lose(const SwitchGroup& group, std::string why, std::vector<TreeId>& lost);
   void TellLost(std::vector<TreeId> lost, Actions& actions);
   void TellEvent(absl::string_view kind, Guid guid, std::string message, Actions& actions);
+  // The same of an agent that comes or goes, unless it does so all the time.
+  void TellChange(absl::string_view kind, Guid guid, std::string message, Actions& actions);
+  void Append(std::vector<EventRecord> events, Actions& actions);
   void Loop();
 
   EventLog* const events_;
   const Clock* const clock_;
-  // The same of an agent that comes or goes, unless it does so all the time.
-  void TellChange(absl::string_view kind, Guid guid, std::string message, Actions& actions);
-  void Append(std::vector<EventRecord> events, Actions& actions);
   const OnLost on_lost_;
 
   // std, not absl: ThreadSanitizer does not see through Debian's Abseil.
@@ -202,11 +205,11 @@ class SwitchInstaller final {
   std::deque<std::pair<absl::Duration, TaskKey>> again_;
   // Entries that could not be told yet: the child, by the switch whose address it needs.
   std::map<Guid, std::set<std::pair<Guid, SwitchGroup>>> waiting_for_parent_;
+  FlapFilter flaps_;
   SwitchNumbers numbers_;
   bool closed_ = false, woken_ = false;
 
   LoopThread timer_{mutex_, changed_};
-  FlapFilter flaps_;
 };
 
 }  // namespace coppice

@@ -206,6 +206,8 @@ TEST_F(CarriedTreesTest, ThePlannerGoesRoundWhoIsSilent) {
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_NE(SpineOf(*second->record), spine);
   EXPECT_THAT(second->record->reason, HasSubstr("did not answer"));
+  // The timer, which this thread plays, only handed it on.
+  EXPECT_NE(At(SpineOf(*second->record)).told_by(), std::this_thread::get_id());
   ExpectReconciled();
 }
 
@@ -262,6 +264,7 @@ TEST_F(CarriedTreesTest, ASwitchThatGoesInTheMiddleIsGoneRound) {
   const auto second = Answer<TreeView>(answer).Get();
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_NE(SpineOf(*second->record), spine);
+  EXPECT_NE(At(SpineOf(*second->record)).told_by(), std::this_thread::get_id());
   ExpectReconciled();
   EXPECT_THAT(EventsOf("switch.disconnected"), SizeIs(1));
   // As long as it is away it gets no new tree.

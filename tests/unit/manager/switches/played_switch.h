@@ -136,6 +136,11 @@ class PlayedSwitch final {
     state_->changed.wait(lock, [this] { return state_->unread.empty() && !is_busy_; });
   }
   SwitchSession session() const { return session_; }
+  // The thread that told it the last.
+  std::thread::id told_by() const {
+    std::lock_guard lock(state_->mu);
+    return state_->told_by;
+  }
 
  private:
   struct Told {
@@ -147,6 +152,7 @@ class PlayedSwitch final {
       std::lock_guard lock(mu);
       if (of != connection) return;
       unread.push_back(std::move(told));
+      told_by = std::this_thread::get_id();
       changed.notify_all();
     }
     mutable std::mutex mu;
@@ -154,6 +160,7 @@ class PlayedSwitch final {
     uint64_t connection = 0;
     std::deque<Told> unread;
     std::optional<absl::Status> ended;
+    std::thread::id told_by;
   };
 
   std::optional<Answer> ReadLocked() {
