@@ -342,6 +342,7 @@ bool Advance(MPI_Comm comm, TreesType type, coppice_operation operation, uint64_
   }
   if (LookForTreeOf(comm, waits, &place->tree)) {
     place->stage = Stage::kAnswered;
+    if (place->tree.id != 0) place->pause = 0;  // if it is lost, another is asked for soon
   } else {
     place->pause *= 2;
     place->next += place->pause;
