@@ -2,7 +2,8 @@
 """Collectives over switches: a coppice-switch at each switch of a fabric, a daemon that grants trees over them, and
 unmodified programs, whose results are the MPI library's own; also where a switch is killed in the middle.
 
-Usage: switched_test.py openmpi|mpich LIBRARY CONFORMANCE STEADY COPPICED COPPICE_AGENT COPPICECTL COPPICE_SWITCH
+Usage: switched_test.py openmpi|mpich LIBRARY CONFORMANCE STEADY MANY_COMMUNICATORS COPPICED COPPICE_AGENT COPPICECTL
+                        COPPICE_SWITCH
 """
 import os
 import pathlib
@@ -14,13 +15,14 @@ import tempfile
 import unittest
 
 import mpi_run
-from coppice_nodes import CoppiceNodes, counts
+from coppice_nodes import CoppiceNodes, counts, wait_until
 from switch_processes import SwitchProcesses
 
-MPI, LIBRARY, CONFORMANCE, STEADY, COPPICED, AGENT, COPPICECTL, SWITCH = sys.argv[1:9]
+MPI, LIBRARY, CONFORMANCE, STEADY, MANY, COPPICED, AGENT, COPPICECTL, SWITCH = sys.argv[1:10]
 FULL = os.environ.get("COPPICE_TEST_TIER") == "full"
 HOSTS = 4
 RANKS = 8 if FULL else 4
+ENTRIES, COMMUNICATORS = (16, 256) if FULL else (4, 40)
 ROUNDS = 200 if FULL else 40
 TIMEOUT_S = 7200 if FULL else 900
 FABRIC = f"model:fat-tree(leaves={HOSTS},spines=2,hosts-per-leaf=1)"
@@ -32,10 +34,13 @@ class OverSwitches(unittest.TestCase):
     def setUp(self):
         self.nodes = CoppiceNodes(COPPICED, AGENT, HOSTS, FABRIC, entries=0)  # what switches say counts
         self.addCleanup(self.nodes.stop)
-        self.switches = SwitchProcesses(SWITCH, COPPICECTL, self.nodes.daemon.address)
-        self.addCleanup(self.switches.stop)
+        self.start_switches(64)
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
+
+    def start_switches(self, entries):
+        self.switches = SwitchProcesses(SWITCH, COPPICECTL, self.nodes.daemon.address, entries)
+        self.addCleanup(self.switches.stop)
 
     def trees(self):
         return self.switches.ask("tree", "list")["trees"]
@@ -49,6 +54,41 @@ class OverSwitches(unittest.TestCase):
         self.assertEqual((said["gone"], said["released"]), (0, said["granted"]), done.stderr)
         self.assertEqual([], self.trees())
         self.assertIn("has a tree of type II", done.stderr)
+
+    def test_more_communicators_than_the_switches_have_entries(self):
+        """Trees over switches until these are full, then refusals that name them; the ledger and the switches agree,
+        and all sums are right."""
+        self.switches.stop()
+        self.start_switches(ENTRIES)
+        gate, made = pathlib.Path(self.folder.name) / "gate", ""
+        line = mpi_run.command(MPI, RANKS, self.nodes.on_hosts(RANKS, [MANY, COMMUNICATORS, gate]), LIBRARY,
+                               OVER_SWITCHES)
+        with open(pathlib.Path(self.folder.name) / "errors", "w+", encoding="utf-8") as errors:
+            with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=errors, text=True) as run:
+                try:
+                    while not made.startswith("made"):
+                        made = run.stdout.readline()
+                        self.assertNotEqual("", made, "it has ended")
+                    wait_until(self.do_ledger_and_switches_agree, "ledger and switches agree")
+                    taken = [switch["entries_taken"] for switch in self.switches.ask("entries")["switches"]]
+                    gate.touch()
+                    run.communicate(timeout=TIMEOUT_S)
+                finally:
+                    run.kill()
+            errors.seek(0)
+            text = errors.read()
+        self.assertEqual(0, run.returncode, text)
+        self.assertEqual("0", re.search(r"wrong (\d+)", made).group(1), made)
+        self.assertEqual(ENTRIES, max(taken))
+        self.assertRegex(text, rf'have no free entry.*"[LS]\d" \({ENTRIES} entries\)')
+        said = counts(text)
+        self.assertGreater(said["over_switches"], 0)
+        self.assertGreater(said["asked"], said["granted"])
+        self.assertEqual([], self.trees())
+
+    def do_ledger_and_switches_agree(self):
+        return all(switch["entries_taken"] == switch["agent"]["last_report"]["entries_used"]
+                   for switch in self.switches.ask("entries")["switches"])
 
     def steady(self, in_the_middle):
         """What the library says; the result of the program is the native one."""
