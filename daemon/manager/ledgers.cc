@@ -270,8 +270,13 @@ void EntryLedger::Publish(const Slot& slot) {
 }
 
 void EntryLedger::SetCapabilities(absl::Span<const EntryUse> uses) {
-  for (Slot& slot : slots_) slot.capability = {slot.capability.guid, 0, 0, 0};
-  for (const EntryUse& use : uses) SlotOf(use.capability.guid).capability = use.capability;
+  for (Slot& slot : slots_) {
+    if (!slot.speaks) slot.capability = {slot.capability.guid, 0, 0, 0};
+  }
+  for (const EntryUse& use : uses) {
+    Slot& slot = SlotOf(use.capability.guid);
+    if (!slot.speaks) slot.capability = use.capability;
+  }
 }
 
 void EntryLedger::SetCapability(const CapabilityRecord& capability) {

@@ -123,7 +123,8 @@ class EntryLedger {
   // Sets the capabilities, as the store holds them, and the fabric whose indices Capacity and
   // Reserve speak. What is taken stays. O(switches + uses).
   void Rebase(const Fabric& fabric, absl::Span<const EntryUse> uses);
-  // The same of one switch, which speaks for itself from now on.
+  // The same of one switch, which speaks for itself from now on: its word stays, also where it is
+  // less than what trees take there, which the store's record is not.
   void SetCapability(const CapabilityRecord& capability);
   // A switch that speaks and is away has no entry for new trees; it keeps those that it gave.
   void SetAway(Guid guid, bool is_away);

@@ -23,12 +23,18 @@ class Moves {
   void Take(const TreeRecord& record) {
     for (const TreeSwitchRecord& serving : record.switches) ++by_switch_[serving.guid].taken;
   }
-  // From what is free while all of them still hold theirs to what the next may use.
-  void Apply(const Fabric& fabric, std::vector<SwitchCapacity>& capacity) const {
+  // From what is free while all of them still hold theirs to what the next may use. Where more is
+  // taken than there is, the first that leave make no room.
+  void Apply(const Fabric& fabric, const EntryLedger& entries,
+             std::vector<SwitchCapacity>& capacity) const {
     for (const auto& [guid, move] : by_switch_) {
       const std::optional<SwitchIndex> s = fabric.FindSwitch(guid);
       if (!s) continue;
-      const int64_t free = int64_t{capacity[s->value()].entries_free} + move.left - move.taken;
+      const EntryUse use = entries.Use(guid);
+      const int64_t surplus = int64_t{use.entries_taken} + use.capability.entries_reserved -
+                              int64_t{use.capability.entries_total};
+      const int64_t free = int64_t{capacity[s->value()].entries_free} -
+                           std::max<int64_t>(surplus, 0) + move.left - move.taken;
       const int64_t total = capacity[s->value()].entries_total;
       capacity[s->value()].entries_free =
           static_cast<uint32_t>(std::clamp<int64_t>(free, 0, total));
@@ -154,7 +160,10 @@ class Planner {
     if (basis.view->snapshot->fabric != view_->snapshot->fabric) {
       return absl::AbortedError("another fabric was published");
     }
-    moves_.Apply(*view_->snapshot->fabric, scratch_.capacity);
+    {
+      std::lock_guard lock(tables_.mu);
+      moves_.Apply(*view_->snapshot->fabric, tables_.entries, scratch_.capacity);
+    }
     Avoid(*view_->snapshot->fabric, avoided_, scratch_.capacity);
     absl::StatusOr<TreeDraft> draft = PlanOn(basis, broken);
     const bool may_be_routed =

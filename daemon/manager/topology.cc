@@ -146,14 +146,9 @@ absl::Status Topology::SetSpoken(const CapabilityRecord& capability) {
   PutCapabilities put{{capability}};
   put.others_stay = true;
   RETURN_IF_ERROR(calls_->store().Apply(std::move(put)));
-  // Read back, as after a sweep.
-  ASSIGN_OR_RETURN(const std::vector<EntryUse> uses, calls_->store().Entries());
   spoken_[capability.guid] = capability;
-  const auto use = std::find_if(uses.begin(), uses.end(), [&](const EntryUse& one) {
-    return one.capability.guid == capability.guid;
-  });
   std::lock_guard lock(tables_->mu);
-  tables_->SetCapability(use == uses.end() ? capability : use->capability);
+  tables_->SetCapability(capability);
   return absl::OkStatus();
 }
 

@@ -278,6 +278,53 @@ TEST_F(CarriedTreesTest, ASwitchThatGoesInTheMiddleIsGoneRound) {
   ExpectReconciled();
 }
 
+TEST_F(CarriedTreesTest, ASwitchThatReturnsWithFewerEntriesKeepsSoMany) {
+  Boot(Options(4, 7));
+  JoinAll();
+  const JobId job = JobOf(0, 7);
+  std::map<Guid, std::vector<TreeId>> over;
+  for (int i = 0; i < 6; ++i) {
+    const auto tree = Create(TreeOf(job));
+    ASSERT_TRUE(tree.ok()) << tree.status();
+    over[SpineOf(*tree->record)].push_back(tree->record->id);
+  }
+  const Guid spine = over[SpineGuid(0)].size() >= 3 ? SpineGuid(0) : SpineGuid(1);
+  ASSERT_GE(over[spine].size(), 3u);
+  played_[spine] = std::make_unique<PlayedSwitch>(spine, Able(2, 7));  // the first one leaves
+  At(spine).Join(manager_->switches());
+  const auto entries = [&] {
+    const auto fabric = manager_->fabric()->snapshot->fabric;
+    return manager_->Entries()[fabric->FindSwitch(spine)->value()];
+  };
+  EXPECT_EQ(entries().entries_total, 2u);
+  EXPECT_EQ(manager_->Counts().entries_total, 5u * 8u + 2u);
+  // Over sweeps, too.
+  port_.Set(SmallFabric({.missing_hosts = {15}}));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  EXPECT_EQ(entries().entries_total, 2u);
+  const auto next = Create(TreeOf(job));
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_NE(SpineOf(*next->record), spine);
+  Settle();
+  At(spine).AwaitRead();
+  EXPECT_THAT(At(spine).groups(), SizeIs(2));
+  const uint64_t refusals = manager_->Counts().switches.refusals;
+  EXPECT_EQ(refusals, over[spine].size() - 2);
+  ASSERT_TRUE(ManagerPeer::RepairTrees(*manager_));
+  size_t kept = 0;
+  for (const TreeId id : over[spine]) {
+    const auto now = manager_->GetTree(id);
+    ASSERT_TRUE(now.ok()) << now.status();
+    if (SpineOf(*now->record) == spine) ++kept;
+    EXPECT_EQ(now->record->revision, SpineOf(*now->record) == spine ? 1u : 2u);
+    EXPECT_THAT(now->record->carriage.key, SizeIs(16));
+  }
+  EXPECT_EQ(kept, 2u);
+  EXPECT_EQ(manager_->Counts().switches.refusals, refusals);  // nothing was planned beyond its two
+  EXPECT_EQ(entries().entries_total, 2u);
+  ExpectReconciled();
+}
+
 TEST_F(CarriedTreesTest, AnAgentThatComesAndGoesDoesNotFillTheEvents) {
   Boot(Options(4, 7));
   PlayedSwitch& leaf = At(LeafGuid(0));
