@@ -800,6 +800,36 @@ TEST_F(CarriedTreesTest, ABatchIsInstalledAsAWholeOrPlannedAgain) {
   ExpectReconciled();
 }
 
+TEST_F(CarriedTreesTest, WhoeverRefusedTheLastAttemptAtABatchIsNamed) {
+  const uint32_t spines = Grants::kMaxAttempts + 2;
+  Boot(Options(8, 7));
+  port_.Set(SmallFabric({.spines = spines}));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  for (uint32_t spine = 0; spine < spines; ++spine) {
+    auto& played = played_[SpineGuid(spine)];
+    played = std::make_unique<PlayedSwitch>(SpineGuid(spine), Able(8, 7));
+    played->Say(Refuses);
+  }
+  // As many children as a leaf has hosts: the root is a spine.
+  for (uint32_t leaf = 0; leaf < 4; ++leaf) {
+    played_[LeafGuid(leaf)] = std::make_unique<PlayedSwitch>(LeafGuid(leaf), Able(8, 4));
+  }
+  JoinAll();
+  CreateBatchArgs args;
+  args.job = JobOf(0, 7);
+  args.communicators = {{0, 1, 2, 3, 4, 5, 6, 7}};
+  Answer<Batch> answer;
+  manager_->BatchCreateTrees(args, {}, answer.Callback());
+  const auto batch = answer.Get();
+  EXPECT_EQ(batch.status().code(), StatusCode::kAborted) << batch.status();
+  const std::string words(batch.status().message());
+  EXPECT_THAT(words, HasSubstr("or switches refused, during 8 attempts to plan a batch"));
+  EXPECT_THAT(words, HasSubstr("round switch 000000000000020"));
+  EXPECT_THAT(words, HasSubstr("no memory left"));
+  EXPECT_EQ(manager_->Counts().entries_taken, 0u);
+  ExpectReconciled();
+}
+
 // The switches never refuse what the ledger granted: each enforces what it said, and nothing else.
 TEST_F(CarriedTreesTest, LedgerAndSwitchesAgreeThroughRestarts) {
   std::mt19937_64 random(TestSeed());
