@@ -75,7 +75,7 @@ class OnHosts(unittest.TestCase):
         self.assertEqual(2 * (len({name for way in used for name in way}) - 1), len(used), used)
         for way in used:
             # Beside the payload headers of Ethernet, IP and TCP, and acknowledgements of what comes the other way.
-            self.assertGreaterEqual(over[way], payload, way)
+            self.assertGreater(over[way], payload * 0.95, way)
             self.assertLess(over[way], payload * 1.05 * 1514 / 1448, way)
         if MPI != "openmpi":
             return
