@@ -93,6 +93,8 @@ void SwitchServer::OnHello(const std::shared_ptr<Link>& link, const FrameHeader&
   if (refusal != Refusal::kNone) {
     Count(refusal);
     link->Refuse(hello.group, refusal, RefusalName(refusal));
+    // Somebody left while nothing was under way, and now one who has the key is in need of it.
+    if (refusal == Refusal::kBroken) Break(hello.group);
     return link->Close();
   }
   const EntrySpec& spec = table_.Find(hello.group.tree)->spec();

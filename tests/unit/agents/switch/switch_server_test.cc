@@ -184,6 +184,30 @@ TEST(SwitchServer, MembersThatEndOneAfterTheOtherBreakNothing) {
   EXPECT_EQ(server->Numbers().broken, 1);
 }
 
+TEST(SwitchServer, WhoComesToATreeThatAnotherLeftHasItTold) {
+  asio::io_context io;
+  const auto server = LoopbackSwitch(io);
+  const EntrySpec spec = LoopbackEntry(kTree, 2);
+  ASSERT_TRUE(server->Install(spec).ok());
+  std::vector<Group> told;
+  server->OnBroken([&](const Group& group) { told.push_back(group); });
+  Pair pair(io, *server, spec);
+  pair.Sum(1);
+  pair.first.link().Close();
+  ASSERT_TRUE(
+      RunUntil(io, [&] { return server->table().Find(5)->health() == Entry::Health::kLeft; }));
+  LinkKey wrong = spec.key;
+  wrong[0] ^= 1;
+  LoopbackMember stranger(io, server->port(), kTree, 0, wrong);
+  ASSERT_TRUE(RunUntil(io, [&] { return stranger.is_ended; }));
+  EXPECT_EQ(server->Numbers().broken, 0);
+  LoopbackMember again(io, server->port(), kTree, 0, spec.key);
+  ASSERT_TRUE(RunUntil(io, [&] { return again.is_ended && !told.empty(); }));
+  EXPECT_EQ(again.refusal, Refusal::kBroken);
+  EXPECT_EQ(told.back(), kTree);
+  EXPECT_EQ(server->Numbers().broken, 1);
+}
+
 TEST(SwitchServer, ARevisionTakesThePlaceOfTheLastAndRemovalEndsIt) {
   asio::io_context io;
   const auto server = LoopbackSwitch(io);
