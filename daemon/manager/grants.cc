@@ -169,6 +169,7 @@ void Grants::Finish(Requests& requests, const Begun& begun, const Reserved& tree
         tables_->AddTree(tree);
         if (!record.carriage.key.empty()) entered.push_back(tree->record);
       } else {
+        installer_->Remove({record.id, record.revision});
         tables_->entries.Cancel(record.switches);
         tables_->quotas.Give(AccountOf(*tree->job->record), AmountsOf(record));
       }
@@ -188,9 +189,6 @@ void Grants::Finish(Requests& requests, const Begun& begun, const Reserved& tree
     if (!installer_->WhyLost(*record)) continue;
     std::lock_guard lock(tables_->mu);
     tables_->NoteUnjudged(record->id);
-  }
-  if (!status.ok()) {
-    for (const CarriedTree& carried : CarriedOf(trees)) installer_->Remove(carried.group);
   }
   Requests::Tell(std::move(waiters), std::move(outcome), std::move(done));
 }
@@ -568,7 +566,6 @@ void Grants::Release(TreeId id, Callback<TreeId> done, const Actor& actor) {
 void Grants::OnReleased(GrantedTree& tree, const absl::Status& status) {
   const TreeId id = tree.record->id;
   std::vector<Callback<TreeId>> waiters;
-  std::optional<SwitchGroup> carried;
   {
     std::lock_guard lock(tables_->mu);
     tree.releasing = false;
@@ -576,12 +573,12 @@ void Grants::OnReleased(GrantedTree& tree, const absl::Status& status) {
     // NOT_FOUND: the store released it before, with its job or by a write reported as failed.
     const bool gone = status.ok() || absl::IsNotFound(status);
     if (gone && tables_->trees.Find(id) != nullptr) {
+      // Before the ledger has its entries for others.
+      installer_->Remove({id, tree.record->revision});
       tables_->RemoveTree(tree);
-      if (!tree.record->carriage.key.empty()) carried = {id, tree.record->revision};
     }
     if (!gone) tables_->NoteUnjudged(id);  // repairs have passed it over meanwhile
   }
-  if (carried) installer_->Remove(*carried);
   absl::StatusOr<TreeId> answer = id;
   if (!status.ok()) answer = absl::IsNotFound(status) ? NoSuchTree(id) : status;
   AnswerAll(std::move(waiters), answer);

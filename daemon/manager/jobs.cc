@@ -208,7 +208,6 @@ void Jobs::OnEnded(Job& job, JobState state, const std::string& by, const absl::
   const bool ended = status.ok() || absl::IsNotFound(status);
   std::vector<Callback<uint32_t>> waiters;
   uint32_t released = 0;
-  std::vector<SwitchGroup> carried;
   {
     std::lock_guard lock(tables_->mu);
     waiters = std::exchange(job.end_waiters, {});
@@ -217,7 +216,8 @@ void Jobs::OnEnded(Job& job, JobState state, const std::string& by, const absl::
       released = static_cast<uint32_t>(trees.size());
       for (const TreeId id : trees) {
         const std::shared_ptr<GrantedTree> tree = tables_->trees.Find(id);
-        if (!tree->record->carriage.key.empty()) carried.push_back({id, tree->record->revision});
+        // Before the ledger has its entries for others.
+        installer_->Remove({id, tree->record->revision});
         tables_->RemoveTree(*tree);
       }
       job.ended = true;
@@ -230,7 +230,6 @@ void Jobs::OnEnded(Job& job, JobState state, const std::string& by, const absl::
       tables_->jobs.Requeue(job, std::max(job.deadline, clock_->Monotonic() + kEndRetry));
     }
   }
-  for (const SwitchGroup& group : carried) installer_->Remove(group);
   if (ended) {
     const bool expired = state == JobState::kExpired;
     events_->Append(expired ? "job.expired" : "job.ended",

@@ -338,6 +338,14 @@ void EntryLedger::Settle(TreeId tree, absl::Span<const TreeSwitchRecord> switche
   }
 }
 
+void EntryLedger::Unsettle(TreeId tree, absl::Span<const TreeSwitchRecord> switches) {
+  for (const TreeSwitchRecord& record : switches) {
+    Slot& slot = SlotOf(record.guid);
+    slot.trees.erase(std::lower_bound(slot.trees.begin(), slot.trees.end(), tree));
+    ++slot.reserved;
+  }
+}
+
 void EntryLedger::Cancel(absl::Span<const TreeSwitchRecord> switches) {
   for (const TreeSwitchRecord& record : switches) AddReserved(SlotOf(record.guid), -1);
 }
@@ -372,6 +380,11 @@ void EntryLedger::Release(TreeId tree, absl::Span<const TreeSwitchRecord> switch
     Publish(slot);
   }
   entries_taken_ -= switches.size();
+}
+
+bool EntryLedger::IsAway(Guid guid) const {
+  const auto it = by_guid_.find(guid);
+  return it != by_guid_.end() && slots_[it->second].is_away;
 }
 
 EntryUse EntryLedger::Use(Guid guid) const {

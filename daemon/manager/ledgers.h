@@ -128,6 +128,7 @@ class EntryLedger {
   void SetCapability(const CapabilityRecord& capability);
   // A switch that speaks and is away has no entry for new trees; it keeps those that it gave.
   void SetAway(Guid guid, bool is_away);
+  bool IsAway(Guid guid) const;
   // Before the first fabric: capabilities only.
   void SetCapabilities(absl::Span<const EntryUse> uses);
 
@@ -141,6 +142,8 @@ class EntryLedger {
   bool ReserveAll(absl::Span<const absl::Span<const SwitchIndex>> trees);
   // The tree on its way was granted: its reservation becomes its own.
   void Settle(TreeId tree, absl::Span<const TreeSwitchRecord> switches);
+  // The way back: a granted tree ends, but its entries are not free until Cancel.
+  void Unsettle(TreeId tree, absl::Span<const TreeSwitchRecord> switches);
   void Cancel(absl::Span<const TreeSwitchRecord> switches);
 
   // Room for trees that change places in one step: `more` entries in a switch beyond those that

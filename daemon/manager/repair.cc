@@ -60,11 +60,12 @@ Repair::Outcome Repair::RunOnce() {
   }
   JudgeAll(round);
   const absl::Duration now = clock_->Monotonic();
-  absl::StatusOr<RepairPlan> plan = PlanRepair(
-      *tables_, round.view, survivors_, *round.profile, round.cases, avoided_, [&](TreeId tree) {
-        const Patience anew{now + kPatience};
-        return now < patience_.try_emplace(tree, anew).first->second.until;
-      });
+  absl::StatusOr<RepairPlan> plan =
+      PlanRepair(*tables_, round.view, survivors_, *round.profile, round.cases, *installer_,
+                 avoided_, [&](TreeId tree) {
+                   const Patience anew{now + kPatience};
+                   return now < patience_.try_emplace(tree, anew).first->second.until;
+                 });
   const Outcome outcome = plan.ok() ? Carry(round, *plan) : Outcome::kAgain;
   if (plan.ok()) Announce(round, *plan);
   if (outcome != Outcome::kDone) {
@@ -124,28 +125,44 @@ void Repair::JudgeAll(Round& round) {
 }
 
 void Repair::JudgeCarriage(RepairCase& granted) const {
-  granted.is_waited_for = installer_->LacksSwitch(*granted.record);
-  if (granted.standing.standing == Standing::kBroken) return;
-  std::optional<std::string> lost = installer_->WhyLost(*granted.record);
-  if (!lost && granted.standing.standing == Standing::kMoved) {
+  const TreeRecord& record = *granted.record;
+  TreeStanding& standing = granted.standing;
+  granted.is_waited_for = installer_->LacksSwitch(record);
+  if (standing.standing == Standing::kBroken) return;
+  std::string refusal;
+  for (const TreeSwitchRecord& serving : record.switches) {
+    const auto refusing = avoided_.find(serving.guid);
+    if (refusing == avoided_.end()) continue;
+    refusal = absl::StrCat("switch ", ToString(serving.guid), ": ", refusing->second);
+  }
+  std::optional<std::string> lost = installer_->WhyLost(record);
+  if (!lost && standing.standing == Standing::kMoved) {
     if (PutOff(granted)) {
-      granted.standing = {};
+      standing = {};
       return;
     }
-    for (const TreeSwitchRecord& serving : granted.record->switches) {
-      const auto refusing = avoided_.find(serving.guid);
-      if (refusing == avoided_.end()) continue;
-      lost = absl::StrCat("switch ", ToString(serving.guid), ": ", refusing->second);
-    }
+    if (!refusal.empty()) lost = refusal;
   }
   if (!lost) return;
-  granted.standing = {};
-  granted.standing.standing = Standing::kBroken;
-  granted.standing.lost = *std::move(lost);
+  standing.lost = *std::move(lost);
+  if (!refusal.empty() || installer_->HasLost(record) || IsOverfull(record)) {
+    standing.standing = Standing::kBroken;
+    return;
+  }
+  // All of its switches are there: they take it once more, which no plan is as sure of.
+  if (standing.moved == nullptr) standing.moved = NextRevision(record, record);
+  standing.standing = Standing::kMoved;
+}
+
+bool Repair::IsOverfull(const TreeRecord& record) const {
+  std::lock_guard lock(tables_->mu);
+  return std::any_of(record.switches.begin(), record.switches.end(), [&](const auto& serving) {
+    return SurplusOf(tables_->entries.Use(serving.guid)) > 0;
+  });
 }
 
 bool Repair::PutOff(const RepairCase& moved) const {
-  if (!moved.is_waited_for) return false;
+  if (!installer_->LacksSwitch(*moved.record)) return false;
   // Once more with the lock: whoever speaks again takes it after that, and then finds the tree.
   std::lock_guard lock(tables_->mu);
   if (!installer_->IsWaitedFor(*moved.record)) return false;
@@ -160,6 +177,7 @@ Repair::Outcome Repair::Carry(const Round& round, RepairPlan& plan) {
   Outcome outcome = Outcome::kDone;
   for (;;) {
     if (!Claim(round, plan)) break;
+    Abandon(round, plan);
     const size_t changes = plan.changes.size();
     if (const Outcome installed = Install(plan); installed != Outcome::kDone) outcome = installed;
     const bool is_claimed = plan.changes.size() == changes || ClaimAgain(plan);
@@ -170,7 +188,6 @@ Repair::Outcome Repair::Carry(const Round& round, RepairPlan& plan) {
     }
     const absl::Status status = Commit(plan);
     if (status.ok()) return outcome;
-    Uninstall(plan);
     // One of the trees was gone before. Fewer are left each time.
     if (absl::IsNotFound(status) && DropOvertaken(plan)) continue;
     if (IsOvertaken(status) || absl::IsResourceExhausted(status)) break;
@@ -202,7 +219,21 @@ bool Repair::Claim(const Round& round, RepairPlan& plan) {
   std::lock_guard lock(tables_->mu);
   if (tables_->view->snapshot->fabric != round.view->snapshot->fabric) return false;
   DropLocked(plan);
-  return tables_->entries.ClaimMore(plan.claims);
+  if (!tables_->entries.ClaimMore(plan.claims)) return false;
+  for (const RepairPlan::Change& change : plan.changes) {
+    change.tree->is_moving = true;
+    moving_.push_back(change.tree);
+  }
+  return true;
+}
+
+// With the lock held.
+void Repair::EndMoves() {
+  for (const std::shared_ptr<GrantedTree>& tree : std::exchange(moving_, {})) {
+    tree->is_moving = false;
+    const bool has_ended = tables_->trees.Find(tree->record->id) == nullptr;
+    if (has_ended) tables_->entries.Cancel(tree->record->switches);
+  }
 }
 
 bool Repair::ClaimAgain(RepairPlan& plan) {
@@ -216,7 +247,21 @@ bool Repair::ClaimAgain(RepairPlan& plan) {
 
 void Repair::Unclaim(const RepairPlan& plan) {
   std::lock_guard lock(tables_->mu);
+  EndMoves();
   tables_->entries.Unclaim(plan.claims);
+}
+
+// Before any is installed: the entries that one leaves may be another's.
+void Repair::Abandon(const Round& round, const RepairPlan& plan) {
+  std::set<TreeId> leaving;
+  for (const RepairPlan::Change& change : plan.changes) {
+    if (change.fate != Fate::kKept) leaving.insert(change.before->id);
+  }
+  for (const RepairCase& tree : round.cases) {
+    if (tree.standing.standing != Standing::kBroken || tree.record->carriage.key.empty()) continue;
+    if (!leaving.contains(tree.record->id)) continue;
+    installer_->Abandon({tree.record->id, tree.record->revision});
+  }
 }
 
 // Each tree is an installation, so that a switch that refuses one costs no other.
@@ -235,10 +280,9 @@ Repair::Outcome Repair::Install(RepairPlan& plan) {
       refused.insert(after->id);
       continue;
     }
-    // It went since the tree was judged.
-    const bool has_gone = change.fate == Fate::kMoved && after->carriage.key.empty() &&
-                          installer_->IsWaitedFor(*change.before);
-    if (has_gone) {
+    // One has gone since the tree was judged.
+    const bool was_carried = !change.before->carriage.key.empty();
+    if (was_carried && after->carriage.key.empty() && installer_->HasLost(*after)) {
       refused.insert(after->id);
       continue;
     }
@@ -256,8 +300,11 @@ Repair::Outcome Repair::Install(RepairPlan& plan) {
     const InstallOutcome outcome = given.get();
     if (outcome.status.ok()) continue;
     refused.insert(tree);
-    Add(outcome.refusing, avoided_);
     is_closed |= outcome.refusing.empty();
+    // Who has gone is not in the next plan anyhow, unless it is back.
+    for (const RefusingSwitch& one : outcome.refusing) {
+      if (!one.has_gone) avoided_[one.guid] = one.words;
+    }
   }
   std::erase_if(plan.changes, [&](const RepairPlan::Change& change) {
     return refused.contains(change.before->id);
@@ -281,30 +328,31 @@ absl::Status Repair::Commit(const RepairPlan& plan) {
       change.revoked.emplace_back(planned.before->id, planned.before->job);
     }
   }
-  if (change.revised.empty() && change.revoked.empty()) return absl::OkStatus();
+  if (change.revised.empty() && change.revoked.empty()) {
+    Unclaim(plan);
+    return absl::OkStatus();
+  }
   std::promise<absl::Status> answer;
   calls_->Submit(std::move(change), [this, &plan, &answer](absl::Status status) {
-    OnCommitted(plan, status);
+    EnterCommitted(plan, status);
     answer.set_value(std::move(status));
   });
   return answer.get_future().get();
 }
 
-// On the store's thread: the tables follow the store in its order.
-void Repair::OnCommitted(const RepairPlan& plan, const absl::Status& status) {
-  EnterCommitted(plan, status);
+// On the store's thread: the tables follow the store in its order. Switches are told to leave
+// before the ledger has their entries for others.
+void Repair::EnterCommitted(const RepairPlan& plan, const absl::Status& status) {
+  std::lock_guard lock(tables_->mu);
+  if (!status.ok()) Uninstall(plan);
+  EndMoves();
+  tables_->entries.Unclaim(plan.claims);
   if (!status.ok()) return;
   for (const RepairPlan::Change& change : plan.changes) {
     const bool is_kept = change.fate == Fate::kKept;
     if (is_kept || change.before->carriage.key.empty()) continue;
     installer_->Remove({change.before->id, change.before->revision});
   }
-}
-
-void Repair::EnterCommitted(const RepairPlan& plan, const absl::Status& status) {
-  std::lock_guard lock(tables_->mu);
-  tables_->entries.Unclaim(plan.claims);
-  if (!status.ok()) return;
   for (const RepairPlan::Change& change : plan.changes) {
     if (change.after != nullptr) {
       tables_->entries.Release(change.before->id, change.before->switches);
@@ -425,8 +473,8 @@ std::optional<std::string> Repair::Improve(const Round& round, RepairCase tree) 
   if (!present_us) return std::nullopt;
   tree.standing.standing = Standing::kBroken;  // as a repair plans it: with its own entries free
   absl::StatusOr<RepairPlan> plan =
-      PlanRepair(*tables_, round.view, *round.view->snapshot, *round.profile, {tree}, avoided_,
-                 [](TreeId) { return false; });
+      PlanRepair(*tables_, round.view, *round.view->snapshot, *round.profile, {tree}, *installer_,
+                 avoided_, [](TreeId) { return false; });
   if (!plan.ok()) return std::nullopt;
   RepairPlan::Change& change = plan->changes.front();
   if (change.fate != Fate::kReplanned ||

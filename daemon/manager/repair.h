@@ -4,9 +4,8 @@
 //   published view --judge each tree, unlocked--> broken --plan, unlocked--> next revision
 //                                                   |  \--cannot be planned--> revoked
 //                                                   moved --> next revision, same tree
-//        all of these --claim entries--> installed --> one ChangeTrees, durable --> tables,
-//                                            |            watchers, events --> old revisions
-//                                            removed
+//        all of these --claim entries--> broken ones leave their switches --> installed
+//          --> one ChangeTrees, durable --> tables, watchers, events --> old revisions removed
 //                              a switch refused: that tree is undone, and planned again round it
 //
 //   tables settled on a fabric that was not looked at yet
@@ -65,6 +64,12 @@ struct RepairPlan {
   std::vector<EntryLedger::Claim> claims;  // what is taken beyond what these trees hold
 };
 
+// So many entries more are taken, and kept for others, than the switch has.
+int64_t SurplusOf(const EntryUse& use);
+
+// `after` in the place of `before`, of which it keeps what is not planned.
+std::shared_ptr<const TreeRecord> NextRevision(const TreeRecord& before, TreeRecord after);
+
 // What these changes take of each switch beyond what they leave there.
 std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan);
 
@@ -79,6 +84,7 @@ std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan);
 absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<const FabricView>& view,
                                       const Snapshot& survivors, const CostProfile& profile,
                                       const std::vector<RepairCase>& cases,
+                                      const SwitchInstaller& installer,
                                       const AvoidedSwitches& avoided,
                                       const std::function<bool(TreeId)>& has_patience);
 
@@ -120,10 +126,12 @@ class Repair : private UseCase {
   Outcome RunOnce();
   Round Begin();
   void JudgeAll(Round& round);
-  // Broken, too, are trees that their switches do not carry any more, or that would go on in a
-  // switch that refused. One that only moved stays as it is while a switch of it is waited for: it
-  // could not be given its next revision, and would be without it for good.
+  // What its switches do not carry any more is to be given to them once more; broken is it where
+  // one of them has gone or has refused. What only moved stays as it is while a switch of it is
+  // waited for: it could not be given its next revision, and would be without it for good.
   void JudgeCarriage(RepairCase& granted) const;
+  // More trees take entries of one of its switches than that has: which of them stay it says.
+  bool IsOverfull(const TreeRecord& record) const;
   // True: the tree is judged again when a switch speaks, or none is waited for.
   bool PutOff(const RepairCase& moved) const;
   // What is left in the plan is durable; again: it is not all of it.
@@ -136,13 +144,16 @@ class Repair : private UseCase {
   // After some have left the plan and kept their entries. False: nothing is claimed any more.
   bool ClaimAgain(RepairPlan& plan);
   void Unclaim(const RepairPlan& plan);
+  // Of all that were claimed for. What ended meanwhile has left its switches by now.
+  void EndMoves();
+  // What is broken leaves its switches, unless it is kept.
+  void Abandon(const Round& round, const RepairPlan& plan);
   // The next revisions into their switches, with keys of their own. What is left in the plan is
   // there, or no switch is to carry it; again: a switch refused the others, or has gone. Failed:
   // the daemon is shutting down.
   Outcome Install(RepairPlan& plan);
   void Uninstall(const RepairPlan& plan);
   absl::Status Commit(const RepairPlan& plan);
-  void OnCommitted(const RepairPlan& plan, const absl::Status& status);
   void EnterCommitted(const RepairPlan& plan, const absl::Status& status);
   void EndPatience(const Round& round, const RepairPlan& plan);
   void Announce(const Round& round, const RepairPlan& plan);
@@ -154,6 +165,8 @@ class Repair : private UseCase {
   std::optional<std::string> Improve(const Round& round, RepairCase tree);
   // What the tree takes on the basis of a plan for its job; nullopt: it cannot be told.
   std::optional<double> PresentUs(const RepairCase& tree);
+
+  std::vector<std::shared_ptr<GrantedTree>> moving_;  // guarded by the manager's lock
 
   std::mutex running_;  // one run at a time
   struct Patience {

@@ -30,11 +30,8 @@ class Moves {
     for (const auto& [guid, move] : by_switch_) {
       const std::optional<SwitchIndex> s = fabric.FindSwitch(guid);
       if (!s) continue;
-      const EntryUse use = entries.Use(guid);
-      const int64_t surplus = int64_t{use.entries_taken} + use.capability.entries_reserved -
-                              int64_t{use.capability.entries_total};
       const int64_t free = int64_t{capacity[s->value()].entries_free} -
-                           std::max<int64_t>(surplus, 0) + move.left - move.taken;
+                           SurplusOf(entries.Use(guid)) + move.left - move.taken;
       const int64_t total = capacity[s->value()].entries_total;
       capacity[s->value()].entries_free =
           static_cast<uint32_t>(std::clamp<int64_t>(free, 0, total));
@@ -63,28 +60,17 @@ bool MayOnlySeemSo(const FabricView& view, const TreeStanding& standing) {
   });
 }
 
-std::shared_ptr<const TreeRecord> NextRevision(const TreeRecord& before, TreeRecord after) {
-  after.id = before.id;
-  after.request_id = before.request_id;
-  after.request_fingerprint = before.request_fingerprint;
-  after.revision = before.revision + 1;
-  after.spec = before.spec;
-  after.accepts_type1 = before.accepts_type1;
-  after.lacks_spec = before.lacks_spec;
-  after.created = before.created;
-  return std::make_shared<const TreeRecord>(std::move(after));
-}
-
 // Plans the broken trees, as often as it takes until none counts on an entry of one that is kept.
 class Planner {
  public:
   Planner(Tables& tables, const std::shared_ptr<const FabricView>& view, const Snapshot& survivors,
-          const std::vector<RepairCase>& cases, const AvoidedSwitches& avoided,
-          const std::function<bool(TreeId)>& has_patience)
+          const std::vector<RepairCase>& cases, const SwitchInstaller& installer,
+          const AvoidedSwitches& avoided, const std::function<bool(TreeId)>& has_patience)
       : tables_(tables),
         view_(view),
         survivors_(survivors),
         cases_(cases),
+        installer_(installer),
         avoided_(avoided),
         has_patience_(has_patience) {}
 
@@ -134,9 +120,19 @@ class Planner {
     return is_sound;
   }
 
+  // One that goes is away in the ledger before the installer knows.
+  bool LacksSwitch(const TreeRecord& record) const {
+    if (record.carriage.key.empty()) return false;
+    if (installer_.LacksSwitch(record)) return true;
+    std::lock_guard lock(tables_.mu);
+    return std::any_of(record.switches.begin(), record.switches.end(), [&](const auto& serving) {
+      return tables_.entries.IsAway(serving.guid) && !installer_.HasGivenUp(serving.guid);
+    });
+  }
+
   // True: for a while the tree is kept, and its entries with it.
   bool GiveUp(const RepairCase& broken, const absl::Status& refusal, RepairPlan& plan) {
-    const bool lacks_switches = broken.is_waited_for && absl::IsResourceExhausted(refusal);
+    const bool lacks_switches = lacks_switch_ && absl::IsResourceExhausted(refusal);
     const bool is_kept = (lacks_switches || MayOnlySeemSo(*view_, broken.standing)) &&
                          has_patience_(broken.record->id);
     if (is_kept) {
@@ -156,7 +152,9 @@ class Planner {
   // ABORTED: the view is not published any more. Other errors: no tree; in words. `route_kind`
   // becomes that of the routes that the plan counts on.
   absl::StatusOr<TreeDraft> Plan(const RepairCase& broken, RouteKind& route_kind) {
+    lacks_switch_ = broken.is_waited_for || LacksSwitch(*broken.record);
     ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(tables_, *broken.job, scratch_.capacity));
+    lacks_switch_ |= LacksSwitch(*broken.record);  // one that came or went in between
     if (basis.view->snapshot->fabric != view_->snapshot->fabric) {
       return absl::AbortedError("another fabric was published");
     }
@@ -196,14 +194,17 @@ class Planner {
   const std::shared_ptr<const FabricView>& view_;
   const Snapshot& survivors_;
   const std::vector<RepairCase>& cases_;
+  const SwitchInstaller& installer_;
   const AvoidedSwitches& avoided_;
   const std::function<bool(TreeId)>& has_patience_;
   absl::flat_hash_set<TreeId> kept_;
   Moves moves_;
+  bool lacks_switch_ = false;  // when the last plan was made, the tree that it was for
   DraftScratch scratch_;
 };
 
-// What stands on other routes, with what it promises there: one counter for all, without the lock.
+// What stands, on other routes or to be given to its switches once more, with what it promises
+// there: one counter for all, without the lock.
 void AddMoved(const FabricView& view, const Snapshot& survivors, const CostProfile& profile,
               double duty, const std::vector<RepairCase>& cases, RepairPlan& plan) {
   LinkUseCounter counter;
@@ -212,11 +213,14 @@ void AddMoved(const FabricView& view, const Snapshot& survivors, const CostProfi
     const std::shared_ptr<const TreeRecord>& moved = granted.standing.moved;
     const RouteKind route_kind = granted.standing.route_kind;
     const bool is_routed = route_kind == view.snapshot->routes->kind();
+    const bool is_lost = !granted.standing.lost.empty();
     plan.changes.push_back(
-        {RepairPlan::Fate::kMoved, granted.tree, granted.record, moved,
-         is_routed ? "routes moved"
-                   : "routes broken; lengths are those of shortest paths until the forwarding "
-                     "tables lead there again",
+        {is_lost ? RepairPlan::Fate::kReplanned : RepairPlan::Fate::kMoved, granted.tree,
+         granted.record, moved,
+         is_lost     ? granted.standing.lost
+         : is_routed ? "routes moved"
+                     : "routes broken; lengths are those of shortest paths until the forwarding "
+                       "tables lead there again",
          PromiseOfRecord(is_routed ? *view.snapshot : survivors, *view.link_ids, profile, duty,
                          *granted.job->record, *moved, counter),
          route_kind});
@@ -224,6 +228,25 @@ void AddMoved(const FabricView& view, const Snapshot& survivors, const CostProfi
 }
 
 }  // namespace
+
+int64_t SurplusOf(const EntryUse& use) {
+  const CapabilityRecord& capability = use.capability;
+  return std::max<int64_t>(
+      int64_t{use.entries_taken} + capability.entries_reserved - int64_t{capability.entries_total},
+      0);
+}
+
+std::shared_ptr<const TreeRecord> NextRevision(const TreeRecord& before, TreeRecord after) {
+  after.id = before.id;
+  after.request_id = before.request_id;
+  after.request_fingerprint = before.request_fingerprint;
+  after.revision = before.revision + 1;
+  after.spec = before.spec;
+  after.accepts_type1 = before.accepts_type1;
+  after.lacks_spec = before.lacks_spec;
+  after.created = before.created;
+  return std::make_shared<const TreeRecord>(std::move(after));
+}
 
 std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan) {
   Moves moves;
@@ -237,6 +260,7 @@ std::vector<EntryLedger::Claim> ClaimsOf(const RepairPlan& plan) {
 absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<const FabricView>& view,
                                       const Snapshot& survivors, const CostProfile& profile,
                                       const std::vector<RepairCase>& cases,
+                                      const SwitchInstaller& installer,
                                       const AvoidedSwitches& avoided,
                                       const std::function<bool(TreeId)>& has_patience) {
   RepairPlan plan;
@@ -245,8 +269,9 @@ absl::StatusOr<RepairPlan> PlanRepair(Tables& tables, const std::shared_ptr<cons
     std::lock_guard lock(tables.mu);
     duty = tables.promised_duty;
   }
+  RETURN_IF_ERROR(
+      Planner(tables, view, survivors, cases, installer, avoided, has_patience).PlanAll(plan));
   AddMoved(*view, survivors, profile, duty, cases, plan);
-  RETURN_IF_ERROR(Planner(tables, view, survivors, cases, avoided, has_patience).PlanAll(plan));
   plan.claims = ClaimsOf(plan);
   return plan;
 }

@@ -158,6 +158,8 @@ struct GrantedTree {
   std::optional<RouteKind> route_kind;  // nullopt: granted by an earlier run, which did not say
   TreePromise promise;                  // on the present fabric, once there is one
   bool releasing = false;               // ReleaseTree is on its way to the store
+  // A repair may have given its switches the next revision: its entries are the repair's to free.
+  bool is_moving = false;
   std::vector<Callback<TreeId>> release_waiters;
 };
 
@@ -283,7 +285,11 @@ struct Tables {
   void RemoveTree(const GrantedTree& tree, TreeChangeKind kind = TreeChangeKind::kReleased,
                   std::string reason = "") {
     feed.Push(kind, ViewOf(tree), std::move(reason));
-    entries.Release(tree.record->id, tree.record->switches);
+    if (tree.is_moving) {
+      entries.Unsettle(tree.record->id, tree.record->switches);
+    } else {
+      entries.Release(tree.record->id, tree.record->switches);
+    }
     quotas.Give(AccountOf(*tree.job->record), AmountsOf(*tree.record));
     if (view != nullptr) {
       load.Remove(tree.record->job, tree.promise.channels, promised_duty);

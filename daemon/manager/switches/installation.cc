@@ -17,6 +17,7 @@ constexpr size_t kMaxSwitchWords = 300;  // bytes of a switch's words that are p
 constexpr size_t kMaxNamedGroups = 5;    // in one event
 constexpr size_t kMaxReasons = 64;       // of refusals, that a report may tell
 constexpr size_t kMaxReasonBytes = 100;  // of one
+constexpr char kHasGone[] = "its agent went away";
 
 // What a switch says, for people.
 std::string ShownWords(absl::string_view words) {
@@ -216,8 +217,8 @@ void SwitchInstaller::Leave(Guid guid, SwitchSession session, Actions& actions) 
   for (auto next = installations_.begin(); next != installations_.end();) {
     const InstallationPtr installation = (next++)->second;
     if (!installation->switches.contains(guid)) continue;
-    Fail(installation, {{guid, "its agent went away"}},
-         absl::AbortedError("a switch's agent went away"), actions);
+    Fail(installation, {{guid, kHasGone, true}}, absl::AbortedError("a switch's agent went away"),
+         actions);
   }
 }
 
@@ -402,7 +403,7 @@ std::optional<InstallOutcome> SwitchInstaller::WhyNot(const std::vector<CarriedT
     for (const CarriedEntry& entry : tree.entries) {
       if (table_.Find(entry.guid) != nullptr) continue;
       return InstallOutcome{absl::AbortedError("a switch's agent went away"),
-                            {{entry.guid, "its agent went away"}}};
+                            {{entry.guid, kHasGone, true}}};
     }
   }
   return std::nullopt;
@@ -466,10 +467,19 @@ void SwitchInstaller::Remove(const SwitchGroup& group) {
   RemoveLocked(group);
 }
 
+void SwitchInstaller::Abandon(const SwitchGroup& group) {
+  std::lock_guard lock(mutex_);
+  if (table_.FindHeld(group) == nullptr) return;
+  const auto found = lost_.find(group);
+  std::string why = found == lost_.end() ? "its switches left it" : std::move(found->second);
+  RemoveLocked(group);
+  lost_.emplace(group, std::move(why));
+}
+
 void SwitchInstaller::RemoveLocked(const SwitchGroup& group) {
+  lost_.erase(group);
   const std::optional<CarriedTree> tree = table_.Drop(group);
   if (!tree) return;
-  lost_.erase(group);
   std::set<Guid> have_later;
   for (const SwitchGroup& other : table_.RevisionsOf(group.tree)) {
     if (other.revision > group.revision) {
@@ -544,6 +554,20 @@ bool SwitchInstaller::LacksSwitch(const TreeRecord& record) const {
   return std::any_of(record.switches.begin(), record.switches.end(), [&](const auto& serving) {
     const SwitchTable::Switch* const one = table_.Known(serving.guid);
     return one != nullptr && one->session == 0 && !one->is_given_up;
+  });
+}
+
+bool SwitchInstaller::HasGivenUp(Guid guid) const {
+  std::lock_guard lock(mutex_);
+  const SwitchTable::Switch* const one = table_.Known(guid);
+  return one != nullptr && one->session == 0 && one->is_given_up;
+}
+
+bool SwitchInstaller::HasLost(const TreeRecord& record) const {
+  std::lock_guard lock(mutex_);
+  return std::any_of(record.switches.begin(), record.switches.end(), [&](const auto& serving) {
+    const SwitchTable::Switch* const one = table_.Known(serving.guid);
+    return one != nullptr && one->session == 0;
   });
 }
 

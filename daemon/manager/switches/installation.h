@@ -51,6 +51,7 @@ absl::Status InstallerIsClosed();
 struct RefusingSwitch {
   Guid guid;
   std::string words;
+  bool has_gone = false;  // it refused nothing, its agent went away
 };
 
 struct InstallOutcome {
@@ -130,11 +131,18 @@ class SwitchInstaller final {
   // has taken a later one has lost it with that. If an earlier one is still to be held, that is
   // lost, as the switches gave it away for this. One that is not to be held is left alone.
   void Remove(const SwitchGroup& group);
+  // The same of a tree that is broken and may not be held again at this revision: it is lost from
+  // now until Remove. So others may be given its entries before it is known what becomes of it.
+  void Abandon(const SwitchGroup& group);
   // Why the tree's switches do not carry it any more, in words; nullopt: they do, it is waited for,
   // or none ever did.
   std::optional<std::string> WhyLost(const TreeRecord& record) const;
   // Whether a switch that carries it is away and may be back in time.
   bool LacksSwitch(const TreeRecord& record) const;
+  // Its trees do not wait for it any more.
+  bool HasGivenUp(Guid guid) const;
+  // A serving switch does not speak now, and did before.
+  bool HasLost(const TreeRecord& record) const;
   // So that nothing is lost yet.
   bool IsWaitedFor(const TreeRecord& record) const {
     return !WhyLost(record) && LacksSwitch(record);

@@ -45,6 +45,11 @@ TEST(EntryLedgerTest, ReservesAllOrNothing) {
   EXPECT_EQ(std::vector<TreeId>{TreeId(9)}, ledger.TreesOf(LeafGuid(0)));
   EXPECT_EQ(1u, ledger.Use(LeafGuid(0)).entries_taken);
   EXPECT_TRUE(ledger.Reserve(both));
+  ledger.Unsettle(TreeId(9), RecordsOf(*fabric, one));
+  EXPECT_TRUE(ledger.TreesOf(LeafGuid(0)).empty());
+  EXPECT_FALSE(ledger.Reserve(one));
+  ledger.Cancel(RecordsOf(*fabric, one));
+  EXPECT_TRUE(ledger.Reserve(one));
 }
 
 TEST(EntryLedgerTest, ReservesManyTreesOrNone) {
