@@ -275,6 +275,20 @@ TEST(Settings, SayWhatIsWrongAndTakeThePreset) {
   EXPECT_TRUE(settings.put_pattern);
 }
 
+TEST(Settings, TakeTypesByTheirWords) {
+  for (const auto& [text, type] : {std::pair("auto", TreesType::kAuto),
+                                   {"1", TreesType::kRanks},
+                                   {"2", TreesType::kSwitches},
+                                   {"II", TreesType::kAuto}}) {
+    const Variable wanted("COPPICE_TREES_TYPE", text);
+    std::string problems;
+    EXPECT_EQ(ReadSettings(&problems).trees_type, type) << text;
+    EXPECT_EQ(problems, std::string(text) != "II"
+                            ? ""
+                            : "COPPICE_TREES_TYPE=II is none of: auto, 1 or 2; auto is taken\n");
+  }
+}
+
 TEST(Settings, TakeSizesWithSuffixes) {
   std::string problems;
   for (const auto& [text, bytes] : {std::pair("0", 0),
