@@ -54,6 +54,9 @@ bool AreOfSwitches(const std::vector<int32_t>& parents) {
       parents, [&](int32_t parent) { return parent >= static_cast<int32_t>(parents.size()); });
 }
 
+// Empty where it was another member who saw why.
+std::string Why(const std::string& trouble) { return trouble.empty() ? "" : " (" + trouble + ")"; }
+
 uint64_t BitOf(uint8_t number) { return uint64_t{1} << number; }
 
 }  // namespace
@@ -133,8 +136,8 @@ bool CarriedTree::Carry(const SwitchWork& work, std::string_view data, void* res
     case Carried::How::kNatively:
       is_broken_ = true;
       broken_since_ = std::chrono::steady_clock::now();
-      Session::Get().Say("a tree over switches is broken (" + tree_->trouble() +
-                         "); its collectives go another way");
+      Session::Get().Say("a tree over switches is broken" + Why(tree_->trouble()) +
+                         "; its collectives go another way");
       return false;
     case Carried::How::kLost:
       std::fprintf(stderr,
