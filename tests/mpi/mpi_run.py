@@ -1,6 +1,7 @@
 """Starts MPI programs, with or without the preloaded library, oversubscribed on this machine."""
 import os
 import subprocess
+import tempfile
 
 # Neither MPI may look for networks, devices or another scheduler than this machine's.
 OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
@@ -37,3 +38,19 @@ def run(mpi, ranks, program, preload=None, environment=None, timeout=120, check=
         raise AssertionError(f"{program} on {mpi}: exit {done.returncode}\n{done.stdout[-2000:]}\n"
                              f"{done.stderr[-4000:]}")
     return done
+
+
+def run_beside(line, beside, timeout=900):
+    """Starts a launcher's line and calls beside(its standard output) while it runs: (what it wrote after that, its
+    errors). AssertionError: it failed."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
+        with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=errors, text=True) as run:
+            try:
+                beside(run.stdout)
+                out = run.communicate(timeout=timeout)[0]
+            finally:
+                run.kill()
+        errors.seek(0)
+        text = errors.read()
+    assert run.returncode == 0, text[-4000:]
+    return out, text

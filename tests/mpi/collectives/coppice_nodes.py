@@ -27,10 +27,10 @@ def wait_until(condition, what):
 
 
 class CoppiceNodes:
-    def __init__(self, coppiced, agent, hosts, fabric, entries=64, degree_limit=16):
+    def __init__(self, coppiced, agent, hosts, fabric, entries=64, degree_limit=16, more_config=""):
         self.daemon = Coppiced(coppiced, fabric=fabric, entries=entries, degree_limit=degree_limit)
         with open(self.daemon.config, "a", encoding="utf-8") as config:
-            config.write('[metrics]\nlisten = "127.0.0.1:0"\n')
+            config.write('[metrics]\nlisten = "127.0.0.1:0"\n' + more_config)
         self.metrics = None
         self.start_daemon()
         self.program = agent

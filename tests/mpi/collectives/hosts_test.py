@@ -63,16 +63,7 @@ class Hosts(unittest.TestCase):
             {"LD_PRELOAD": LIBRARY, "COPPICE_TREES": "first-use", "COPPICE_VERBOSE": 1,
              "COPPICE_TIMEOUT_MS": 5000, "COPPICE_AGENT": self.nodes.socket,
              **mpi_run.TREES_AT_ONCE})
-        with open(self.path / "errors", "w+", encoding="utf-8") as errors:
-            with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=errors, text=True) as run:
-                try:
-                    in_the_middle(run.stdout)
-                    out = run.communicate(timeout=TIMEOUT_S)[0]
-                finally:
-                    run.kill()
-            errors.seek(0)
-            text = errors.read()
-        self.assertEqual(0, run.returncode, text)
+        out, text = mpi_run.run_beside(line, in_the_middle, TIMEOUT_S)
         return out, counts(text)
 
     def run_steady(self, in_the_middle):

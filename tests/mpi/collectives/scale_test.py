@@ -7,7 +7,6 @@ Usage: scale_test.py openmpi|mpich LIBRARY MANY_COMMUNICATORS COPPICED COPPICE_A
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -34,19 +33,15 @@ class Scale(unittest.TestCase):
         variables = {"COPPICE_TREES": "first-use", "COPPICE_VERBOSE": 1,
                      "COPPICE_TIMEOUT_MS": 60000, **mpi_run.TREES_AT_ONCE}
         line = mpi_run.command(MPI, RANKS, program, LIBRARY, variables)
-        with open(os.path.join(folder, "errors"), "w+", encoding="utf-8") as errors:
-            with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=errors, text=True) as run:
-                try:
-                    made = next((said for said in run.stdout if said.startswith("made")), "")
-                    connections, asked = nodes.connections(), nodes.requests("CreateTree")
-                    with open(gate, "w", encoding="utf-8"):
-                        pass
-                    run.communicate(timeout=TIMEOUT_S)
-                finally:
-                    run.kill()
-            errors.seek(0)
-            text = errors.read()
-        self.assertEqual(run.returncode, 0, text[-4000:])
+        seen = []
+
+        def when_made(out):
+            seen[:] = (next((said for said in out if said.startswith("made")), ""), nodes.connections(),
+                       nodes.requests("CreateTree"))
+            with open(gate, "w", encoding="utf-8"):
+                pass
+        _, text = mpi_run.run_beside(line, when_made, TIMEOUT_S)
+        made, connections, asked = seen
         leaders, wrong, alone = map(
             int, re.fullmatch(r"made (\d+) wrong (\d+) alone (\d+)\n", made).groups())
         said = counts(text)

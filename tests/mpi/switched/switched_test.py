@@ -9,7 +9,6 @@ import os
 import pathlib
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -30,9 +29,12 @@ OVER_SWITCHES = {"COPPICE_TREES": "first-use", "COPPICE_TREES_TYPE": 2, "COPPICE
                  "COPPICE_TIMEOUT_MS": 20000, **mpi_run.TREES_AT_ONCE}
 
 
-class OverSwitches(unittest.TestCase):
+class WithSwitches(unittest.TestCase):
+    CONFIG = ""  # more of the daemon's
+
     def setUp(self):
-        self.nodes = CoppiceNodes(COPPICED, AGENT, HOSTS, FABRIC, entries=0)  # what switches say counts
+        self.nodes = CoppiceNodes(COPPICED, AGENT, HOSTS, FABRIC, entries=0,  # what switches say counts
+                                  more_config=self.CONFIG)
         self.addCleanup(self.nodes.stop)
         self.start_switches(64)
         self.folder = tempfile.TemporaryDirectory()
@@ -45,6 +47,14 @@ class OverSwitches(unittest.TestCase):
     def trees(self):
         return self.switches.ask("tree", "list")["trees"]
 
+    def said_by_auto(self):
+        """What the library says of a program for whose trees nobody asked for a type."""
+        program = self.nodes.on_hosts(RANKS, ["nice", "-n", "10", STEADY, str(ROUNDS)])
+        return counts(mpi_run.run(MPI, RANKS, program, LIBRARY, {**OVER_SWITCHES, "COPPICE_TREES_TYPE": "auto"},
+                                  timeout=TIMEOUT_S).stderr)
+
+
+class OverSwitches(WithSwitches):
     def test_every_collective(self):
         program = self.nodes.on_hosts(RANKS, [CONFORMANCE, "--expect-trees", *(["--full"] if FULL else [])])
         done = mpi_run.run(MPI, RANKS, program, LIBRARY, OVER_SWITCHES, timeout=TIMEOUT_S)
@@ -55,29 +65,33 @@ class OverSwitches(unittest.TestCase):
         self.assertEqual([], self.trees())
         self.assertIn("has a tree of type II", done.stderr)
 
+    def test_threads(self):
+        program = self.nodes.on_hosts(RANKS, [CONFORMANCE, "--expect-trees", "--threads"])
+        done = mpi_run.run(MPI, RANKS, program, LIBRARY, OVER_SWITCHES, timeout=TIMEOUT_S)
+        self.assertIn("differ 0,", done.stdout)
+        self.assertGreater(counts(done.stderr)["over_switches"], 100)
+
+    def test_without_a_measurement_auto_is_over_the_ranks(self):
+        said = self.said_by_auto()
+        self.assertGreater(said["allreduce"], 0)
+        self.assertEqual(0, said["over_switches"])
+
     def test_more_communicators_than_the_switches_have_entries(self):
         """Trees over switches until these are full, then refusals that name them; the ledger and the switches agree,
         and all sums are right."""
         self.switches.stop()
         self.start_switches(ENTRIES)
-        gate, made = pathlib.Path(self.folder.name) / "gate", ""
+        gate, seen = pathlib.Path(self.folder.name) / "gate", []
         line = mpi_run.command(MPI, RANKS, self.nodes.on_hosts(RANKS, [MANY, COMMUNICATORS, gate]), LIBRARY,
                                OVER_SWITCHES)
-        with open(pathlib.Path(self.folder.name) / "errors", "w+", encoding="utf-8") as errors:
-            with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=errors, text=True) as run:
-                try:
-                    while not made.startswith("made"):
-                        made = run.stdout.readline()
-                        self.assertNotEqual("", made, "it has ended")
-                    wait_until(self.do_ledger_and_switches_agree, "ledger and switches agree")
-                    taken = [switch["entries_taken"] for switch in self.switches.ask("entries")["switches"]]
-                    gate.touch()
-                    run.communicate(timeout=TIMEOUT_S)
-                finally:
-                    run.kill()
-            errors.seek(0)
-            text = errors.read()
-        self.assertEqual(0, run.returncode, text)
+
+        def when_made(out):
+            made = next((said for said in out if said.startswith("made")), "")
+            wait_until(self.do_ledger_and_switches_agree, "ledger and switches agree")
+            seen[:] = made, [switch["entries_taken"] for switch in self.switches.ask("entries")["switches"]]
+            gate.touch()
+        _, text = mpi_run.run_beside(line, when_made, TIMEOUT_S)
+        made, taken = seen
         self.assertEqual("0", re.search(r"wrong (\d+)", made).group(1), made)
         self.assertEqual(ENTRIES, max(taken))
         self.assertRegex(text, rf'have no free entry.*"[LS]\d" \({ENTRIES} entries\)')
@@ -95,18 +109,12 @@ class OverSwitches(unittest.TestCase):
         gate = pathlib.Path(self.folder.name) / "gate"
         program = ["nice", "-n", "10", STEADY, str(ROUNDS)]
         line = mpi_run.command(MPI, RANKS, self.nodes.on_hosts(RANKS, [*program, gate]), LIBRARY, OVER_SWITCHES)
-        with open(pathlib.Path(self.folder.name) / "errors", "w+", encoding="utf-8") as errors:
-            with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=errors, text=True) as run:
-                try:
-                    self.assertEqual("half\n", run.stdout.readline())
-                    in_the_middle()
-                    gate.touch()
-                    out = run.communicate(timeout=TIMEOUT_S)[0]
-                finally:
-                    run.kill()
-            errors.seek(0)
-            text = errors.read()
-        self.assertEqual(0, run.returncode, text)
+
+        def until_half(out):
+            self.assertEqual("half\n", out.readline())
+            in_the_middle()
+            gate.touch()
+        out, text = mpi_run.run_beside(line, until_half, TIMEOUT_S)
         natively = mpi_run.run(MPI, RANKS, program, timeout=TIMEOUT_S).stdout
         self.assertEqual(*(re.search(r"result \w+", one).group(0) for one in (natively, out)), text)
         return counts(text), text
@@ -124,6 +132,15 @@ class OverSwitches(unittest.TestCase):
         said, _ = self.steady(lambda: self.nodes.daemon.end(signal.SIGKILL))
         self.assertGreater(said["over_switches"], 0)
         self.assertEqual(0, said["gone"])
+
+
+class OverMeasuredSwitches(WithSwitches):
+    """Where the profile says what they take: less than the ranks."""
+    CONFIG = '[profile]\nbase = "hdr"\nswitch_is_measured = true\n'
+
+    def test_auto_is_over_switches(self):
+        said = self.said_by_auto()
+        self.assertGreater(said["over_switches"], said["allreduce"] // 4)  # long ones may be sooner over the ranks
 
 
 if __name__ == "__main__":
