@@ -30,6 +30,14 @@ std::string LineOf(const std::string& lines, size_t number) {
   return lines.substr(begin, lines.find('\n', begin) - begin);
 }
 
+// What this process has sent may need it to look, before another can come to the collective
+// (MPI 3.1, 3.5: progress). So members that wait for a switch look for messages, as those that wait
+// in MPI do.
+void GoOnWithMessages() {
+  int is_there = 0;
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &is_there, MPI_STATUS_IGNORE);
+}
+
 // Where this member of the tree hangs, and who it is.
 SwitchTreeOptions OptionsOf(int rank, const Group& group, const CarriageTerms& terms,
                             const std::vector<int32_t>& parents, const std::string& addresses) {
@@ -46,6 +54,7 @@ SwitchTreeOptions OptionsOf(int rank, const Group& group, const CarriageTerms& t
   options.members = static_cast<uint32_t>(parents.size());
   options.max_bytes = CarriedTree::kMaxBytes;
   if (options.leaf_address.starts_with('[')) options.listen = "[::]:0";
+  options.go_on_meanwhile = GoOnWithMessages;
   return options;
 }
 

@@ -17,6 +17,7 @@ constexpr uint32_t kLongestElement = 8;
 // Besides a window, or a result: hello and answers to pings, or what is said of the agreement.
 constexpr size_t kOtherMemberFrames = 16;
 // Of what a member says to member 0 before a result is asked for; a buffer for each is kept there.
+constexpr std::chrono::microseconds kShortestPause{50}, kLongestPause{1000};
 constexpr uint32_t kShortMessage = 64;
 
 // Signals are for the program's own threads. None if there is none to be had.
@@ -116,7 +117,8 @@ bool SwitchTree::Join(const std::string& coordinator, std::string* trouble) {
     if (options_.self != 0) ConnectCoordinator(coordinator);
   });
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, options_.join_within, [this] { return is_joined_.has_value(); });
+  const Clock::time_point end = Clock::now() + options_.join_within;
+  WaitUntil(lock, [&] { return is_joined_.has_value() || Clock::now() >= end; });
   if (!is_joined_) trouble_ = "the switch or a member was not there in time";
   *trouble = trouble_;
   return is_joined_.value_or(false);
@@ -222,6 +224,19 @@ std::string SwitchTree::trouble() const {
 
 // --- a collective ------------------------------------------------------------------------------
 
+void SwitchTree::WaitUntil(std::unique_lock<std::mutex>& lock,
+                           const std::function<bool()>& is_there) {
+  // Short at first, as most results are: a member that waits long takes no processor.
+  std::chrono::microseconds pause = kShortestPause;
+  while (!changed_.wait_for(lock, pause, is_there)) {
+    pause = std::min(2 * pause, kLongestPause);
+    if (!options_.go_on_meanwhile) continue;
+    lock.unlock();
+    options_.go_on_meanwhile();
+    lock.lock();
+  }
+}
+
 Carried SwitchTree::Carry(const SwitchCollective& collective) {
   if (is_natively_) return {Carried::How::kNatively, nullptr, 0, false};
   const bool may_be =
@@ -232,7 +247,7 @@ Carried SwitchTree::Carry(const SwitchCollective& collective) {
   std::unique_lock lock(mutex_);
   if (!may_be || !is_joined_.value_or(false)) return {};
   asio::post(io_, [this, &collective] { Begin(&collective); });
-  changed_.wait(lock, [this] { return carried_.has_value(); });
+  WaitUntil(lock, [this] { return carried_.has_value(); });
   Carried carried = *std::exchange(carried_, std::nullopt);
   is_natively_ = carried.how == Carried::How::kNatively;
   if (carried.how == Carried::How::kAlongTree) ++next_;

@@ -18,6 +18,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -52,6 +53,9 @@ struct SwitchTreeOptions {
   std::chrono::milliseconds patience{300'000};
   // For what progress threads answer at once: without one the job is at its end.
   std::chrono::milliseconds answer_within{20'000};
+  // Called again and again while Join or Carry waits, in the program's thread: what other members
+  // need first may be under way in it. Empty: nothing is.
+  std::function<void()> go_on_meanwhile;
 };
 
 struct SwitchCollective {
@@ -121,6 +125,8 @@ class SwitchTree final {
 
   explicit SwitchTree(const SwitchTreeOptions& options);
   bool Listen(std::string* trouble);
+  // In the program's thread.
+  void WaitUntil(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_there);
 
   void ConnectLeaf();
   void ConnectCoordinator(const std::string& address);

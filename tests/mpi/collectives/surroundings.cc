@@ -11,6 +11,8 @@ namespace {
 
 using Call = std::function<int()>;
 
+constexpr int kLongMessage = 1 << 20;
+
 // Both fail alike: the same class of error, returned and not fatal. Without a negative count in a
 // Reduce, which ends MPICH's process.
 void CompareError(const Call& native, const Call& ours, const std::string& what, Report* report) {
@@ -148,6 +150,17 @@ void CompareAmongOthers(const Shape& shape, Report* report) {
   MPI_Send(&shape.rank, 1, MPI_INT, next, 3, shape.comm);
   MPI_Wait(&any, MPI_STATUS_IGNORE);
   report->Expect(taken == before, "a message on " + shape.name);
+  // A message that its receiver needs before the collective, and that is too long to be gone when
+  // the sender is in the collective.
+  std::vector<char> message(kLongMessage);
+  MPI_Request under_way = MPI_REQUEST_NULL;
+  if (shape.rank % 2 == 1) {
+    MPI_Recv(message.data(), kLongMessage, MPI_CHAR, before, 4, shape.comm, MPI_STATUS_IGNORE);
+  } else if (shape.rank + 1 < shape.size) {
+    MPI_Isend(message.data(), kLongMessage, MPI_CHAR, next, 4, shape.comm, &under_way);
+  }
+  SumUp(shape.comm, 1, shape.rank, shape.size, report);
+  MPI_Wait(&under_way, MPI_STATUS_IGNORE);
 }
 
 void CompareThreads(Report* report) {
