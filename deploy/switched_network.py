@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -56,7 +57,8 @@ class Node:
         self.name, self.address = name, address
         self.ports = {}  # name of the neighbour: interface
         self.holder = subprocess.Popen(
-            ["unshare", "--net", "--mount", "--uts", "sh", "-c", HOLD.format(run=run, name=name)],
+            ["unshare", "--net", "--mount", "--uts", "sh", "-c",
+             HOLD.format(run=run, name=re.sub("[^A-Za-z0-9-]", "-", name))],  # as host names may be
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)  # no Ctrl-C ends it
         assert self.holder.stdout.readline() == "ready\n", name
         self.pid = self.holder.pid
