@@ -3,7 +3,7 @@
 //
 //   published view --judge each tree, unlocked--> broken --plan, unlocked--> next revision
 //                                                   |  \--cannot be planned--> revoked
-//                                                   moved --> next revision, same tree
+//          moved, or lost by switches that are all there --> next revision, same tree
 //        all of these --claim entries--> broken ones leave their switches --> installed
 //          --> one ChangeTrees, durable --> tables, watchers, events --> old revisions removed
 //                              a switch refused: that tree is undone, and planned again round it
