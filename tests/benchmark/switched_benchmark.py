@@ -154,8 +154,8 @@ def flood():
             rounds = [(site.median_us("allreduce", 8, 1000), flooded_us(kind, closers), flooded_us(kind, switches))
                       for _ in range(5)]
             quiet, elsewhere, here = (statistics.median(column) for column in zip(*rounds))
-            what = (f"8 B Allreduce of 4 hosts, {quiet:.0f} us; while a process that is no member floods others ({kind}) "
-                    f"{elsewhere:.0f} us, its switches {here:.0f} us: ratio")
+            what = (f"8 B Allreduce of 4 hosts, {quiet:.0f} us; while a process that is no member floods others "
+                    f"({kind}) {elsewhere:.0f} us, its switches {here:.0f} us: ratio")
             kept.append(judge(what, here / elsewhere, 1.2))
     site.close()
     return all(kept)
