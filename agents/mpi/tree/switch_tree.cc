@@ -17,8 +17,9 @@ constexpr uint32_t kLongestElement = 8;
 // Besides a window, or a result: hello and answers to pings, or what is said of the agreement.
 constexpr size_t kOtherMemberFrames = 16;
 // Of what a member says to member 0 before a result is asked for; a buffer for each is kept there.
-constexpr std::chrono::microseconds kShortestPause{50}, kLongestPause{1000};
 constexpr uint32_t kShortMessage = 64;
+// Between two looks for messages of the program, while it waits.
+constexpr std::chrono::microseconds kShortestPause{50}, kLongestPause{1000};
 
 // Signals are for the program's own threads. None if there is none to be had.
 std::thread ThreadWithoutSignals(asio::io_context* io) {
