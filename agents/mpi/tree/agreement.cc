@@ -21,7 +21,8 @@ Number NumberAt(std::string_view bytes, size_t at) {
 }
 
 bool GoesToCoordinator(Kind kind) {
-  return kind == Kind::kBroken || kind == Kind::kAnswer || kind == Kind::kResult;
+  return kind == Kind::kBroken || kind == Kind::kAnswer || kind == Kind::kResult ||
+         kind == Kind::kLeft;
 }
 
 // What a kind has no use for is 0.
@@ -98,17 +99,17 @@ using A = Agreement;
 // By phase and kind of message, the first for what cannot come from there at all.
 // clang-format off
 const Agreement::Handler Agreement::kHandlers[kPhases][AgreementMessage::kKinds] = {
-    // none, broken, ask, answer, fetch, result, decision, lost
+    // none, broken, ask, answer, fetch, result, decision, lost, left
     {&A::Refuse, &A::TakeBroken, &A::TakeAsk, &A::Refuse,      // whole
-     &A::Refuse, &A::Refuse, &A::Refuse, &A::TakeLost},
+     &A::Refuse, &A::Refuse, &A::Refuse, &A::TakeLost, &A::TakeLeft},
     {&A::Refuse, &A::Refuse, &A::TakeAsk, &A::Refuse,          // told
-     &A::Refuse, &A::Refuse, &A::Refuse, &A::TakeLost},
+     &A::Refuse, &A::Refuse, &A::Refuse, &A::TakeLost, &A::Refuse},
     {&A::Refuse, &A::Refuse, &A::Refuse, &A::Refuse,           // answered
-     &A::TakeFetch, &A::Refuse, &A::TakeDecision, &A::TakeLost},
+     &A::TakeFetch, &A::Refuse, &A::TakeDecision, &A::TakeLost, &A::Refuse},
     {&A::Refuse, &A::TakeBroken, &A::Refuse, &A::TakeAnswer,   // asking
-     &A::Refuse, &A::Refuse, &A::Refuse, &A::Refuse},
+     &A::Refuse, &A::Refuse, &A::Refuse, &A::Refuse, &A::TakeLeft},
     {&A::Refuse, &A::Refuse, &A::Refuse, &A::Refuse,           // fetching
-     &A::Refuse, &A::TakeResult, &A::Refuse, &A::Refuse},
+     &A::Refuse, &A::TakeResult, &A::Refuse, &A::Refuse, &A::TakeLeft},
     {},                                                        // natively
     {},                                                        // failed
 };
@@ -116,7 +117,9 @@ const Agreement::Handler Agreement::kHandlers[kPhases][AgreementMessage::kKinds]
 
 Agreement::Agreement(uint32_t self, uint32_t members) : self_(self) {
   state_.gone.resize(members);
-  if (Coordinates()) state_.answers.resize(members);
+  if (!Coordinates()) return;
+  state_.answers.resize(members);
+  state_.left.resize(members);
 }
 
 AgreementActions Agreement::Take() { return std::exchange(actions_, {}); }
@@ -135,6 +138,28 @@ AgreementActions Agreement::Enter(uint64_t result_bytes) {
   if (state_.phase == Phase::kNatively) GoNatively(state_.finished, nullptr);
   if (state_.phase == Phase::kFailed) Fail(state_.lost);
   return Take();
+}
+
+AgreementActions Agreement::Leave() {
+  state_.has_left = true;
+  if (Coordinates()) {
+    state_.left[0] = true;
+  } else if (state_.phase != Phase::kNatively && state_.phase != Phase::kFailed) {
+    Send({0}, {Kind::kLeft, 0, 0, nullptr});
+  }
+  EndIfLeft();
+  return Take();
+}
+
+// Where it is needed no more: all is decided, or nothing is to be decided any more.
+void Agreement::EndIfLeft() {
+  if (!state_.has_left) return;
+  const bool have_all_left =
+      Coordinates() && std::ranges::all_of(state_.left, [](bool has_left) { return has_left; });
+  const bool is_alone = !Coordinates() && state_.gone[0];
+  const bool is_over = state_.phase == Phase::kNatively || state_.phase == Phase::kFailed ||
+                       (state_.phase == Phase::kWhole && (have_all_left || is_alone));
+  if (is_over) Do(AgreementAction::Kind::kEnd);
 }
 
 AgreementActions Agreement::ResultCame(SharedBytes result) {
@@ -261,6 +286,7 @@ void Agreement::GoNatively(uint64_t last, SharedBytes result) {
   if (state_.is_in) Do(AgreementAction::Kind::kGoNatively);
   state_.is_in = false;
   state_.result = nullptr;
+  EndIfLeft();
 }
 
 void Agreement::TakeLost(uint32_t from, const AgreementMessage& message) {
@@ -278,9 +304,16 @@ void Agreement::Fail(uint32_t member) {
   }
   state_.phase = Phase::kFailed;
   state_.lost = member;
+  EndIfLeft();
   if (!std::exchange(state_.is_in, false)) return;
   Do(AgreementAction::Kind::kAbort);
   actions_.back().member = member;
+}
+
+void Agreement::TakeLeft(uint32_t from, const AgreementMessage& /*message*/) {
+  if (state_.left[from]) return Fail(from);
+  state_.left[from] = true;
+  EndIfLeft();
 }
 
 AgreementActions Agreement::LinkGone(uint32_t member) {
@@ -288,6 +321,7 @@ AgreementActions Agreement::LinkGone(uint32_t member) {
   const bool is_needed = state_.phase != Phase::kWhole && state_.phase != Phase::kNatively &&
                          state_.phase != Phase::kFailed;
   if (is_needed) Fail(member);
+  if (state_.phase == Phase::kWhole) EndIfLeft();
   return Take();
 }
 

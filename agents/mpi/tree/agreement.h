@@ -23,6 +23,9 @@
 // A plain value: no socket, no clock, no thread, no MPI; events in, actions out. What a message
 // says is not trusted: one that cannot be true ends the agreement, naming its sender.
 //
+// Whoever enters none any more, as its communicator ends, answers until all have left: another may
+// still be in S. Member 0 hears of it from each, and goes when all have; with it go the others.
+//
 // Who cannot be reached or does not answer is dead or cut off, and nobody can go on without it. A
 // member in a collective then has to end the job; one that is elsewhere says so only when it enters
 // the next, as it may be at its end with all its collectives done.
@@ -50,8 +53,9 @@ struct AgreementMessage {
     kResult,      // to member 0; number, result
     kDecision,    // from member 0; number: the last along the tree; result: for who lacks it
     kLost,        // from member 0; member: nobody can go on without it
+    kLeft,        // to member 0: will enter none any more
   };
-  static constexpr size_t kKinds = 8;  // 0 is none
+  static constexpr size_t kKinds = 9;  // 0 is none
 
   Kind kind = Kind::kBroken;
   uint32_t member = 0;
@@ -92,6 +96,7 @@ struct AgreementAction {
     kComplete,    // the collective that was entered has this result
     kGoNatively,  // the collective that was entered, and all that follow
     kAbort,       // the job cannot go on without this member
+    kEnd,         // nobody needs this member's answers any more; nothing follows
   };
   Kind kind = Kind::kSend;
   std::vector<uint32_t> to;
@@ -125,6 +130,8 @@ class Agreement final {
     std::vector<std::optional<uint64_t>> answers;  // member 0's, by member
     uint32_t source = 0;                           // of the result that is fetched
     uint32_t lost = 0;                             // without whom nobody can go on
+    bool has_left = false;                         // enters none any more
+    std::vector<bool> left;                        // member 0's, by member
   };
   // What PatienceOver would end; the time starts anew when it changes.
   enum class Wait { kNothing, kResult, kAgreement };
@@ -139,6 +146,9 @@ class Agreement final {
   // Of the collective that was entered, from the tree. A wrong length breaks the tree.
   [[nodiscard]] AgreementActions ResultCame(SharedBytes result);
   [[nodiscard]] AgreementActions TreeBroke();
+  // The program enters none any more; once, and in none. kEnd comes when all members have left, or
+  // when the agreement is over.
+  [[nodiscard]] AgreementActions Leave();
   // From who is connected as that member.
   [[nodiscard]] AgreementActions MessageFrom(uint32_t member, const AgreementMessage& message);
   // The link to that member ended: for member 0 any other one, else member 0.
@@ -162,6 +172,7 @@ class Agreement final {
   void Break();
   void Fail(uint32_t member);
   void Decide();
+  void EndIfLeft();
   void HandOn(const SharedBytes& result);
 
   void Refuse(uint32_t from, const AgreementMessage& message);
@@ -172,6 +183,7 @@ class Agreement final {
   void TakeResult(uint32_t from, const AgreementMessage& message);
   void TakeDecision(uint32_t from, const AgreementMessage& message);
   void TakeLost(uint32_t from, const AgreementMessage& message);
+  void TakeLeft(uint32_t from, const AgreementMessage& message);
 
   uint32_t self_;
   State state_;

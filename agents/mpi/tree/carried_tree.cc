@@ -16,8 +16,9 @@ namespace {
 
 constexpr size_t kMaxAddress = 300;  // of a host's name, and a port
 
-std::mutex live_mutex;
+std::mutex live_mutex;  // of both
 std::vector<CarriedTree*> live;
+std::vector<std::unique_ptr<SwitchTree>> parting;  // whom others may still need
 
 // The line of that number; empty if there is none.
 std::string LineOf(const std::string& lines, size_t number) {
@@ -84,11 +85,16 @@ CarriedTree::CarriedTree(MPI_Comm comm, const CarriageTerms& terms,
 CarriedTree::~CarriedTree() {
   const std::lock_guard lock(live_mutex);
   std::erase(live, this);
+  std::erase_if(parting, [](const auto& tree) { return tree->HasEnded(); });
+  if (tree_ == nullptr || !is_joined_) return;
+  tree_->Leave();
+  parting.push_back(std::move(tree_));
 }
 
 void StopCarriedTrees() {
   const std::lock_guard lock(live_mutex);
   for (CarriedTree* const one : live) one->tree_.reset();
+  parting.clear();
 }
 
 std::unique_ptr<CarriedTree> CarriedTree::Join(MPI_Comm comm, int from, const Group& group,
@@ -117,6 +123,7 @@ std::unique_ptr<CarriedTree> CarriedTree::Join(MPI_Comm comm, int from, const Gr
   PMPI_Bcast(coordinator, kMaxAddress, MPI_CHAR, 0, comm);
   is_ready = HasMemoryFor([&] { return made->tree_->Join(coordinator, why_not); });
   if (!AllSay(comm, is_ready)) return nullptr;
+  made->is_joined_ = true;
   return made;
 }
 

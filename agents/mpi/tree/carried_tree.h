@@ -57,7 +57,7 @@ class CarriedTree final {
                                            const CarriageTerms& terms,
                                            const std::vector<int32_t>& parents,
                                            std::string* addresses, std::string* why_not);
-  // When all members are out of their last Carry.
+  // After this member's last Carry. Its part of the tree answers for it until no other needs it.
   ~CarriedTree();
   CarriedTree(const CarriedTree&) = delete;
   CarriedTree& operator=(const CarriedTree&) = delete;
@@ -81,13 +81,14 @@ class CarriedTree final {
   const MPI_Comm comm_;
   const uint64_t operations_, types_;
   std::unique_ptr<SwitchTree> tree_;  // null: StopCarriedTrees was called
+  bool is_joined_ = false;            // by all
   uint64_t carried_ = 0;              // collectives
   bool is_broken_ = false;
   std::chrono::steady_clock::time_point broken_since_;
 };
 
-// In MPI_Finalize, when all members are out of their last Carry: of communicators that the program
-// has not freed, too.
+// In MPI_Finalize, when all members are out of their last Carry: also those of communicators that
+// the program has not freed.
 void StopCarriedTrees();
 
 }  // namespace coppice::mpi

@@ -141,8 +141,6 @@ void Renew(MPI_Comm comm, CommunicatorTree* tree) {
   tree->untold = 0;
   if (tree->told.is_kept) return;
   const bool is_replaced = tree->told.id != 0;
-  // Whoever is in the last collective along switches may need the others' answers.
-  if (tree->carried != nullptr) PMPI_Barrier(comm);
   Uninstall(is_replaced ? kCountRevised : kCountGone, tree);
   if (is_replaced) Take(comm, root, tree);
 }
@@ -428,11 +426,6 @@ EndingCommunicator::EndingCommunicator(const MPI_Comm* comm)
   const bool is_predefined = comm_ == MPI_COMM_WORLD || comm_ == MPI_COMM_SELF;
   if (!is_predefined && Find(comm_, &was_seen, &trees)) {
     if (!was_seen) PMPI_Comm_set_attr(comm_, key, nullptr);
-    bool are_carried = false;
-    if (trees != nullptr) {
-      trees->ForEach([&](CommunicatorTree* tree) { are_carried |= tree->carried != nullptr; });
-    }
-    if (are_carried) PMPI_Barrier(comm_);
     if (trees != nullptr) trees->Close();
   }
   ending = this;

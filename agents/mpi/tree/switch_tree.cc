@@ -327,6 +327,17 @@ void SwitchTree::BreakTree(std::string_view why) {
   Act(agreement_.TreeBroke());
 }
 
+void SwitchTree::Leave() {
+  asio::post(io_, [this] { Act(agreement_.Leave()); });
+}
+
+bool SwitchTree::HasEnded() const {
+  const std::lock_guard lock(mutex_);
+  return has_parted_ && std::ranges::all_of(parting_, [](const std::weak_ptr<Link>& link) {
+           return link.expired();
+         });
+}
+
 // --- the agreement -----------------------------------------------------------------------------
 
 Link::Events SwitchTree::PeerEvents(uint32_t member) {
@@ -381,6 +392,9 @@ void SwitchTree::Act(const AgreementActions& actions) {
       case AgreementAction::Kind::kAbort:
         End({Carried::How::kLost, nullptr, action.member, false});
         break;
+      case AgreementAction::Kind::kEnd:
+        Part();
+        break;
     }
   }
   if (std::exchange(phase_, agreement_.state().phase) != phase_) waits_since_ = Clock::now();
@@ -409,6 +423,22 @@ void SwitchTree::End(Carried carried) {
   const std::lock_guard lock(mutex_);
   carried_ = std::move(carried);
   changed_.notify_all();
+}
+
+void SwitchTree::Part() {
+  listener_.reset();
+  std::vector<std::weak_ptr<Link>> parting;
+  const auto leave = [&parting](std::shared_ptr<Link>* place) {
+    const std::shared_ptr<Link> link = std::exchange(*place, nullptr);
+    if (link == nullptr) return;
+    link->Leave();
+    parting.push_back(link);
+  };
+  leave(&leaf_.link);
+  for (Peer& peer : peers_) leave(&peer.link);
+  const std::lock_guard lock(mutex_);
+  parting_ = std::move(parting);
+  has_parted_ = true;
 }
 
 // Four times in the shortest time that anybody waits.

@@ -86,7 +86,8 @@ class SwitchTree final {
  public:
   // Null: `trouble` says why; of the segment, the window or where member 0 listens.
   static std::unique_ptr<SwitchTree> Open(const SwitchTreeOptions& options, std::string* trouble);
-  // When all members are out of their last Carry: nobody answers for this one any more.
+  // When all members are out of their last Carry, which HasEnded says, too: nobody answers for this
+  // one any more.
   ~SwitchTree();
   SwitchTree(const SwitchTree&) = delete;
   SwitchTree& operator=(const SwitchTree&) = delete;
@@ -104,6 +105,11 @@ class SwitchTree final {
   // After Join at all members. Returns when the collective has ended along the tree, is to be
   // carried out natively, or cannot end.
   Carried Carry(const SwitchCollective& collective);
+
+  // After the last Carry, once. It answers for this member until no other needs it.
+  void Leave();
+  // Since Leave: nobody needs it any more, and all that it said is on its way.
+  bool HasEnded() const;
 
   // Why the tree is not used any more; empty: it is, or others saw why.
   std::string trouble() const;
@@ -147,6 +153,7 @@ class SwitchTree final {
   void Act(const AgreementActions& actions);
   void Send(const AgreementAction& action);
   void End(Carried carried);
+  void Part();
   void LookAtClock();
   FrameHeader OwnHeader(FrameKind kind) const;
 
@@ -176,6 +183,8 @@ class SwitchTree final {
   std::optional<Carried> carried_;  // by mutex_, as all that follow
   std::optional<bool> is_joined_;
   std::string trouble_;
+  bool has_parted_ = false;
+  std::vector<std::weak_ptr<Link>> parting_;  // what they still send
 
   std::thread thread_;
 };

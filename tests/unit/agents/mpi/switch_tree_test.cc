@@ -321,6 +321,12 @@ Plan SomePlan(const Fabric& fabric, std::mt19937_64& random) {
   return plan;
 }
 
+// Until nobody needs this member any more.
+void LeaveAndWait(SwitchTree& tree) {
+  tree.Leave();
+  while (!tree.HasEnded()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 const std::vector<std::vector<uint32_t>> kFanouts = {{3}, {2, 2}, {4, 4}, {2, 2, 2}, {3, 1, 2}};
 
 TEST(SwitchTree, AllMembersHaveTheResultsOfManyCollectives) {
@@ -336,6 +342,7 @@ TEST(SwitchTree, AllMembersHaveTheResultsOfManyCollectives) {
         ASSERT_EQ(carried.how, How::kAlongTree) << tree.trouble();
         ASSERT_EQ(*carried.result, plan.result) << "number " << number << " member " << self;
       }
+      LeaveAndWait(tree);
     });
   }
 }
@@ -465,6 +472,30 @@ TEST(SwitchTree, WhoLacksTheLastResultGetsItFromOneThatHasIt) {
       collective.number = 2;
       EXPECT_EQ(tree.Carry(collective).how, How::kNatively);
       EXPECT_EQ(tree.Carry(collective).how, How::kNatively);
+    });
+  }
+}
+
+// The same where the others have left after the first.
+TEST(SwitchTree, WhoHasLeftAnswersUntilAllHave) {
+  for (const uint32_t held : {0, 1, 2}) {
+    Fabric fabric({3});
+    std::mt19937_64 random(TestSeed());
+    const Plan plan = SomePlan(fabric, random);
+    std::atomic<int> left = 2;
+    Job job(fabric);
+    job.Run([&](uint32_t self, SwitchTree& tree) {
+      if (self == held) fabric.WireOf(held).HoldDown();
+      job.Meet();
+      const Carried first = tree.Carry(plan.At(1, self));
+      ASSERT_EQ(first.how, How::kAlongTree) << tree.trouble();
+      EXPECT_EQ(*first.result, plan.result);
+      EXPECT_EQ(first.is_handed_on, self == held);
+      if (self == held) return LeaveAndWait(tree);
+      tree.Leave();
+      EXPECT_FALSE(tree.HasEnded());
+      if (--left == 0) fabric.WireOf(held).Cut();
+      while (!tree.HasEnded()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     });
   }
 }
