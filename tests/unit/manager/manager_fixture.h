@@ -292,6 +292,9 @@ class ManagerTest : public ::testing::Test {
     return options;
   }
 
+  // What a test has the store ask may be of the test's own.
+  void TearDown() override { store_.Obey(); }
+
   // Makes the manager anew from what the store holds; sweeps unless told not to.
   void Boot(ManagerOptions options = Options(), bool sweep = true) {
     manager_.reset();

@@ -308,7 +308,8 @@ TEST_F(AdmissionTest, WhoCallsTooOftenWaitsForItsRate) {
   }
   const auto late = Make("late");
   EXPECT_EQ(*Arrive(late, "a"), Verdict::kWait);
-  EXPECT_EQ(*Arrive(Make("b"), "b"), Verdict::kStart);
+  const auto other = Make("b");
+  EXPECT_EQ(*Arrive(other, "b"), Verdict::kStart);
   admission_.Tick();
   EXPECT_THAT(started_, ElementsAre());
   clock_.Advance(absl::Milliseconds(2));

@@ -72,9 +72,9 @@ class DistanceMeterTest : public ManagerTest {
   }
 
   std::unique_ptr<DistanceStore> distance_store_;
-  std::unique_ptr<DistanceMeter> meter_;
   std::vector<MeasureStanding> progress_;
   std::optional<absl::StatusOr<MeasureStanding>> done_;
+  std::unique_ptr<DistanceMeter> meter_;  // whose end sets both
   bool cancelled_ = false;
 };
 

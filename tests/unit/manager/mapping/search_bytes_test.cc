@@ -40,6 +40,9 @@ void* operator new(size_t size, std::align_val_t align) {
   const auto unit = static_cast<size_t>(align);
   return Counted(std::aligned_alloc(unit, (size + unit - 1) / unit * unit));
 }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return Counted(std::malloc(size));
+}
 void operator delete(void* at) noexcept { Free(at); }
 void operator delete(void* at, size_t) noexcept { Free(at); }
 void operator delete(void* at, std::align_val_t) noexcept { Free(at); }
