@@ -163,11 +163,11 @@ void Link::End(LinkEnd end) {
   if (is_told && events != nullptr) events->on_end(end);
 }
 
-void Link::Leave() {
+void Link::Leave(std::chrono::milliseconds within) {
   if (!is_open()) return;
   is_leaving_ = true;
   events_.reset();
-  parting_.expires_after(kPartingTime);
+  parting_.expires_after(within);
   parting_.async_wait([self = shared_from_this()](const std::error_code&) { self->Close(); });
   if (queue_.empty()) Part();
 }

@@ -49,7 +49,7 @@ class Link final : public std::enable_shared_from_this<Link> {
     // Last, once; not after Close or Leave, and never within a call of the owner's.
     std::function<void(LinkEnd end)> on_end;
   };
-  // How long one that leaves waits for the other side to go.
+  // How long one that leaves waits for the other side to take the rest and go.
   static constexpr std::chrono::seconds kPartingTime{1};
 
   // Takes over a connected socket: small frames are sent at once, and a host that dies without a
@@ -66,8 +66,8 @@ class Link final : public std::enable_shared_from_this<Link> {
   // Since when nothing of what is to be written was taken; nullopt: there is nothing.
   std::optional<Clock::time_point> waits_since() const { return waits_since_; }
 
-  // No more events. What is queued is still written, if the other side takes it soon.
-  void Leave();
+  // No more events. What is queued is still written, if the other side takes it in that time.
+  void Leave(std::chrono::milliseconds within = kPartingTime);
   // Leave after a last word.
   void Refuse(const Group& group, Refusal refusal, std::string_view text);
   // No more events, at once.

@@ -428,10 +428,11 @@ void SwitchTree::End(Carried carried) {
 void SwitchTree::Part() {
   listener_.reset();
   std::vector<std::weak_ptr<Link>> parting;
-  const auto leave = [&parting](std::shared_ptr<Link>* place) {
+  // A result that another member lacks may be long.
+  const auto leave = [&](std::shared_ptr<Link>* place) {
     const std::shared_ptr<Link> link = std::exchange(*place, nullptr);
     if (link == nullptr) return;
-    link->Leave();
+    link->Leave(options_.answer_within);
     parting.push_back(link);
   };
   leave(&leaf_.link);

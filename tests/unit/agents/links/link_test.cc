@@ -143,6 +143,31 @@ TEST(Link, LeavesAfterWhatItHasToSay) {
   EXPECT_FALSE(heard_near.end);
 }
 
+// More than sockets hold, to who reads when the one with little time has gone.
+TEST(Link, LeavesWithinTheTimeThatItIsGiven) {
+  asio::io_context io;
+  constexpr size_t kFrames = 400;
+  const auto leaving = [&io](std::chrono::milliseconds within) {
+    auto [near_socket, far_socket] = Connected(io);
+    const auto near = std::make_shared<Link>(std::move(near_socket), Bounds(16, kFrames));
+    near->Start({});
+    for (size_t i = 0; i < kFrames; ++i) near->Send(FrameHeader(), Bytes(kMaxPayloadBytes));
+    near->Leave(within);
+    return std::pair(std::weak_ptr<Link>(near),
+                     std::make_shared<Link>(std::move(far_socket), Bounds(kMaxPayloadBytes, 4)));
+  };
+  const auto [soon, far_of_soon] = leaving(std::chrono::milliseconds(10));
+  const auto [late, far_of_late] = leaving(std::chrono::seconds(20));
+  ASSERT_TRUE(RunUntil(io, [&gone = soon] { return gone.expired(); }));
+  EXPECT_FALSE(late.expired());
+  Heard of_soon, of_late;
+  far_of_soon->Start(of_soon.Events());
+  far_of_late->Start(of_late.Events());
+  ASSERT_TRUE(RunUntil(io, [&] { return of_soon.end && of_late.end; }));
+  EXPECT_LT(of_soon.frames.size(), kFrames);
+  EXPECT_EQ(of_late.frames.size(), kFrames);
+}
+
 TEST(Link, AddressesAreHostAndPort) {
   std::string host, port;
   EXPECT_TRUE(SplitAddress("10.0.0.7:18516", &host, &port));
