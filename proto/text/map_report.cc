@@ -43,7 +43,7 @@ Json LinksJson(const std::vector<MapLink>& links) {
 // Large ones with all of their digits, as their neighbours in a column.
 std::string Figure(double value) {
   const bool is_large = value >= 1e6 && value < 1e15;
-  return absl::StrFormat(is_large ? "%.0f" : "%.8g", value);
+  return is_large ? absl::StrFormat("%.0f", value) : absl::StrFormat("%.8g", value);
 }
 
 void Append(const TextTable& table, bool is_for_people, std::string& text) {

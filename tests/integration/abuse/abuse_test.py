@@ -91,10 +91,7 @@ class Withstands(unittest.TestCase):
         told = attacker.stop()
         if attack.holds and IS_ROOT and not victim.has_ended():  # what its quotas let it have
             self.scene.administrator.do("end_jobs_of", owner=str(ATTACKER_UID))
-        left = victim.await_memory(most_left(before), LEFT_WITHIN_S / 2)
-        if left > most_left(before):
-            left = victim.await_memory(most_left(before), LEFT_WITHIN_S / 2,
-                                       meanwhile=lambda: honest.do("day", seconds=0.1))
+        left = self.memory_left(before, honest)
         late, peak = victim.latest_sign(begun), victim.peak()  # what was begun may have gone on
         has_ended = victim.has_ended()
         wrong, slow = [], []
@@ -128,6 +125,15 @@ class Withstands(unittest.TestCase):
               f"{told}", flush=True)
         return wrong + slow, not wrong
 
+    def memory_left(self, before, honest):
+        """Bytes that stay resident; of a daemon that keeps some, after calls of the honest one, as they are
+        what has the allocator look for memory to give back."""
+        left = self.scene.victim.await_memory(most_left(before), LEFT_WITHIN_S / 2)
+        if left > most_left(before):
+            left = self.scene.victim.await_memory(most_left(before), LEFT_WITHIN_S / 2,
+                                                  meanwhile=lambda: honest.do("day", seconds=0.1))
+        return left
+
     def contain(self, attack):
         """For what is bounded by nothing but the unit's MemoryMax: who may not connect cannot do it;
         after who may, the daemon is there, or is when it was started again, with all that it had
@@ -146,7 +152,7 @@ class Withstands(unittest.TestCase):
         while not victim.has_ended() and time.monotonic() < end:
             select.select([], [], [], 0.02)  # between two looks
         told = attacker.stop()
-        left = victim.await_memory(most_left(before), LEFT_WITHIN_S)
+        left = self.memory_left(before, honest)
         was_ended = victim.has_ended()
         print(f"\n  {attack.letter} {attack.name}: resident {megabytes(before)} -> "
               f"{megabytes(victim.peak_seen)} -> {megabytes(left)}; "
