@@ -6,10 +6,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
-#include "absl/base/call_once.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
 
@@ -77,8 +77,9 @@ class LazyRows final {
   // Row i; compute() makes it if nobody has yet.
   template <class Compute>
   const std::vector<uint8_t>& Get(uint32_t i, const Compute& compute) {
+    if (const std::vector<uint8_t>* const row = Find(i)) return *row;
     Row& row = rows_[i];
-    absl::call_once(row.once, [&] {
+    std::call_once(row.once, [&] {
       row.hops = compute();
       row.is_there.store(true, std::memory_order_release);
     });
@@ -87,7 +88,7 @@ class LazyRows final {
 
  private:
   struct Row {
-    absl::once_flag once;
+    std::once_flag once;
     std::atomic<bool> is_there = false;
     std::vector<uint8_t> hops;
   };

@@ -92,8 +92,8 @@ class PlayedSwitch final {
   }
   // Nullopt: nothing waits.
   std::optional<Answer> ReadOne() {
-    std::lock_guard lock(state_->mu);
-    return ReadLocked();
+    std::unique_lock lock(state_->mu);
+    return Read(lock);
   }
   size_t unread() const {
     std::lock_guard lock(state_->mu);
@@ -163,7 +163,8 @@ class PlayedSwitch final {
     std::thread::id told_by;
   };
 
-  std::optional<Answer> ReadLocked() {
+  // What it is told first. A policy is asked without the lock, as it may ask the daemon for things.
+  std::optional<Answer> Read(std::unique_lock<std::mutex>& lock) {
     if (state_->unread.empty()) return std::nullopt;
     const Told told = std::move(state_->unread.front());
     state_->unread.pop_front();
@@ -180,8 +181,10 @@ class PlayedSwitch final {
     if (held == held_.end() && held_.size() >= abilities_.entries) {
       return Answer{told.id, absl::StrCat("all ", abilities_.entries, " entries are taken")};
     }
-    if (policy_) {
-      const std::optional<std::string> words = policy_(entry);
+    if (const auto policy = policy_) {
+      lock.unlock();
+      const std::optional<std::string> words = policy(entry);
+      lock.lock();
       if (!words) return Answer();
       if (!words->empty()) return Answer{told.id, *words};
     }
@@ -198,7 +201,7 @@ class PlayedSwitch final {
         state_->changed.wait(lock, [this] { return is_leaving_ || !state_->unread.empty(); });
         if (is_leaving_) return;
         is_busy_ = true;
-        answer = ReadLocked();
+        answer = Read(lock);
       }
       if (answer->id != 0) {
         EXPECT_TRUE(switches_->TakeResult(session_, answer->id, answer->error).ok());
