@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <asio/connect.hpp>
+#include <asio/error.hpp>
 #include <asio/post.hpp>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,8 +16,10 @@ namespace coppice {
 namespace {
 
 // A host that dies without a word says nothing any more: after these seconds of silence it is
-// asked, so often and so many times.
+// asked, so often and so many times. With bytes under way the kernel does not ask but sends them
+// again, for so long (tcp(7), TCP_USER_TIMEOUT).
 constexpr int kAskAfterS = 10, kAskEveryS = 5, kAskTimes = 3;
+constexpr int kUnacknowledgedMs = (kAskAfterS + kAskTimes * kAskEveryS) * 1000;
 // Frames that are written by one call.
 constexpr size_t kFramesAtOnce = 16;
 // Of a leaving link, so that its last word arrives: a socket that is closed with bytes unread tells
@@ -29,7 +33,7 @@ void SetUpSocket(asio::ip::tcp::socket& socket) {
   using Number = std::pair<int, int>;
   for (const auto& [name, value] :
        {Number(TCP_KEEPIDLE, kAskAfterS), Number(TCP_KEEPINTVL, kAskEveryS),
-        Number(TCP_KEEPCNT, kAskTimes)}) {
+        Number(TCP_KEEPCNT, kAskTimes), Number(TCP_USER_TIMEOUT, kUnacknowledgedMs)}) {
     setsockopt(socket.native_handle(), IPPROTO_TCP, name, &value, sizeof value);
   }
 }
@@ -141,6 +145,7 @@ void Link::OnWritten(const std::error_code& error, size_t bytes) {
     written_ -= queue_.front().size();
     queue_.pop_front();
   }
+  if (is_leaving_) WaitToPart();
   if (!queue_.empty()) return Write();
   if (is_leaving_) Part();
 }
@@ -167,9 +172,17 @@ void Link::Leave(std::chrono::milliseconds within) {
   if (!is_open()) return;
   is_leaving_ = true;
   events_.reset();
-  parting_.expires_after(within);
-  parting_.async_wait([self = shared_from_this()](const std::error_code&) { self->Close(); });
+  parting_time_ = within;
+  WaitToPart();
   if (queue_.empty()) Part();
+}
+
+// Begins anew whenever something was taken.
+void Link::WaitToPart() {
+  parting_.expires_after(parting_time_);
+  parting_.async_wait([self = shared_from_this()](const std::error_code& error) {
+    if (!error && self->parting_.expiry() <= Clock::now()) self->Close();
+  });
 }
 
 void Link::Refuse(const Group& group, Refusal refusal, std::string_view text) {
@@ -221,17 +234,26 @@ namespace {
 using OnConnected = std::function<void(const std::error_code& error)>;
 
 void LookUpAndConnect(const std::string& host, const std::string& port,
-                      asio::ip::tcp::socket& socket, OnConnected on_done) {
+                      asio::ip::tcp::socket& socket, const OnConnected& on_done) {
+  std::error_code error;
+  socket.open(asio::ip::tcp::v4(), error);  // so that who closes it meanwhile is seen
   const auto resolver = std::make_shared<asio::ip::tcp::resolver>(socket.get_executor());
-  resolver->async_resolve(
-      host, port,
-      [resolver, &socket, on_done = std::move(on_done)](
-          const std::error_code& error, const asio::ip::tcp::resolver::results_type& found) {
-        if (error) return on_done(error);
-        asio::async_connect(socket, found,
-                            [on_done](const std::error_code& result,
-                                      const asio::ip::tcp::endpoint&) { on_done(result); });
-      });
+  const auto connect = [resolver, &socket, on_done](
+                           const std::error_code& unknown,
+                           const asio::ip::tcp::resolver::results_type& found) {
+    if (unknown) return on_done(unknown);
+    if (!socket.is_open()) return on_done(asio::error::operation_aborted);
+    asio::async_connect(socket, found,
+                        [on_done](const std::error_code& result, const asio::ip::tcp::endpoint&) {
+                          on_done(result);
+                        });
+  };
+  try {
+    if (!error) return resolver->async_resolve(host, port, connect);
+  } catch (const std::system_error& no_thread) {
+    error = no_thread.code();
+  }
+  asio::post(socket.get_executor(), [on_done, error] { on_done(error); });
 }
 
 }  // namespace
@@ -247,7 +269,7 @@ void ConnectTo(const std::string& address, asio::ip::tcp::socket& socket,
     return;
   }
   const asio::ip::address numeric = asio::ip::make_address(host, error);
-  if (error) return LookUpAndConnect(host, port, socket, std::move(on_done));
+  if (error) return LookUpAndConnect(host, port, socket, on_done);
   socket.async_connect({numeric, static_cast<uint16_t>(std::stoul(port))}, std::move(on_done));
 }
 

@@ -66,7 +66,8 @@ class Link final : public std::enable_shared_from_this<Link> {
   // Since when nothing of what is to be written was taken; nullopt: there is nothing.
   std::optional<Clock::time_point> waits_since() const { return waits_since_; }
 
-  // No more events. What is queued is still written, if the other side takes it in that time.
+  // No more events. What is queued is still written, as long as the other side takes some of it in
+  // each such time.
   void Leave(std::chrono::milliseconds within = kPartingTime);
   // Leave after a last word.
   void Refuse(const Group& group, Refusal refusal, std::string_view text);
@@ -88,10 +89,12 @@ class Link final : public std::enable_shared_from_this<Link> {
   void Write();
   void OnWritten(const std::error_code& error, size_t bytes);
   void End(LinkEnd end);
+  void WaitToPart();
   void Part();
 
   asio::ip::tcp::socket socket_;
   asio::steady_timer parting_;
+  std::chrono::milliseconds parting_time_{};
   LinkBounds bounds_;
   FrameParser parser_;
   std::shared_ptr<const Events> events_;  // null: nobody listens any more
@@ -108,7 +111,8 @@ class Link final : public std::enable_shared_from_this<Link> {
 bool SplitAddress(const std::string& address, std::string* host, std::string* port);
 
 // Connects to `address`, whose name is looked up on a thread of asio's; gives up when `socket` is
-// closed. `socket` lives until `on_done`, which is called later, once.
+// closed, at the latest when the name is known. `socket` lives until `on_done`, which is called
+// later, once.
 void ConnectTo(const std::string& address, asio::ip::tcp::socket& socket,
                std::function<void(const std::error_code& error)> on_done);
 

@@ -1,11 +1,14 @@
 #include "agents/mpi/tree/switch_tree.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <asio/executor_work_guard.hpp>
 #include <asio/ip/udp.hpp>
 #include <asio/post.hpp>
+#include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -36,6 +39,16 @@ std::thread ThreadWithoutSignals(asio::io_context* io) {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return thread;
+}
+
+// Member 0 has one for each of the others. The program and its MPI need theirs.
+bool HasDescriptorsFor(uint32_t members) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return true;
+  std::error_code error;
+  const std::filesystem::directory_iterator open("/proc/self/fd", error);
+  const auto count = static_cast<rlim_t>(std::distance(begin(open), end(open)));
+  return count + members <= limit.rlim_cur / 2;
 }
 
 SharedBytes KeyBytes(const LinkKey& key) {
@@ -83,6 +96,11 @@ SwitchTree::~SwitchTree() {
 }
 
 bool SwitchTree::Listen(std::string* trouble) {
+  if (!HasDescriptorsFor(options_.members)) {
+    *trouble = std::to_string(options_.members) +
+               " members need more descriptors than half of what `ulimit -n` allows";
+    return false;
+  }
   LinkListener::Options options;
   options.max_strangers = std::max<size_t>(options.max_strangers, options_.members);
   std::error_code error;
@@ -96,13 +114,15 @@ bool SwitchTree::Listen(std::string* trouble) {
   return listener_ != nullptr;
 }
 
-// Nothing is sent: a datagram socket that connects is bound to the way there.
+// Nothing is sent: a datagram socket that connects is bound to the way there. A name may have
+// addresses of a family at which member 0 does not listen.
 std::string SwitchTree::coordinator() const {
   std::string host, service;
   if (listener_ == nullptr || !SplitAddress(options_.leaf_address, &host, &service)) return "";
   asio::io_context io;
   std::error_code error;
-  const auto found = asio::ip::udp::resolver(io).resolve(host, service, error);
+  const auto family = options_.listen.starts_with('[') ? asio::ip::udp::v6() : asio::ip::udp::v4();
+  const auto found = asio::ip::udp::resolver(io).resolve(family, host, service, error);
   if (error || found.empty()) return "";
   asio::ip::udp::socket socket(io);
   socket.connect(*found.begin(), error);
@@ -182,7 +202,9 @@ void SwitchTree::OnHello(const std::shared_ptr<Link>& link, const FrameHeader& h
   if (!is_member) refusal = Refusal::kNoSuchChild;
   if (is_member && peers_[hello.child].is_welcome) refusal = Refusal::kChildTaken;
   if (refusal != Refusal::kNone) {
-    return link->Refuse(options_.group, refusal, RefusalName(refusal));
+    // Closed at once: who has no key may have no descriptor of the program's.
+    link->Refuse(options_.group, refusal, RefusalName(refusal));
+    return link->Close();
   }
   Peer& peer = peers_[hello.child];
   peer.link = link;
@@ -205,6 +227,8 @@ void SwitchTree::LookIfJoined() {
     if (is_peer) is_joined &= peers_[member].is_welcome;
   }
   if (!is_joined) return;
+  // Nobody else may come. Later, as the listener may be what calls.
+  asio::post(io_, [this] { listener_.reset(); });
   const std::lock_guard lock(mutex_);
   if (!is_joined_) is_joined_ = true;
   changed_.notify_all();
@@ -360,6 +384,7 @@ void SwitchTree::OnPeerFrame(uint32_t member, const FrameHeader& header, std::st
     state = peer.reader->Take(payload, &message);
   }
   if (state == AgreementReader::State::kMalformed) return LosePeer(member);
+  waits_since_ = Clock::now();  // a long result comes in many parts
   if (state == AgreementReader::State::kMessage) Act(agreement_.MessageFrom(member, message));
 }
 
@@ -428,11 +453,11 @@ void SwitchTree::End(Carried carried) {
 void SwitchTree::Part() {
   listener_.reset();
   std::vector<std::weak_ptr<Link>> parting;
-  // A result that another member lacks may be long.
+  // A result that another member lacks may be on its way.
   const auto leave = [&](std::shared_ptr<Link>* place) {
     const std::shared_ptr<Link> link = std::exchange(*place, nullptr);
     if (link == nullptr) return;
-    link->Leave(options_.answer_within);
+    link->Leave(options_.patience);
     parting.push_back(link);
   };
   leave(&leaf_.link);
@@ -442,16 +467,17 @@ void SwitchTree::Part() {
   has_parted_ = true;
 }
 
-// Four times in the shortest time that anybody waits.
+// Late is who was so at the look before, too: a process that was stopped itself has what came
+// meanwhile to read first.
 void SwitchTree::LookAtClock() {
-  auto limit = options_.patience;
-  if (agreement_.wait() == Agreement::Wait::kAgreement) {
-    // Member 0 asks, then fetches, and tells the others whom it waited for in vain.
-    limit = options_.answer_within * (options_.self == 0 ? 1 : 3);
-  }
-  const bool waits = agreement_.wait() != Agreement::Wait::kNothing;
-  if (waits && Clock::now() - waits_since_ >= limit) Act(agreement_.PatienceOver());
-  timer_.expires_after(std::min(options_.patience, options_.answer_within) / 4);
+  const Agreement::Wait wait = agreement_.wait();
+  // Member 0 asks, then fetches, and tells the others whom it waited for in vain.
+  const int times = wait == Agreement::Wait::kAgreement && options_.self != 0 ? 3 : 1;
+  const bool is_late =
+      wait != Agreement::Wait::kNothing && Clock::now() - waits_since_ >= options_.patience * times;
+  if (is_late && was_late_) Act(agreement_.PatienceOver());
+  was_late_ = is_late;
+  timer_.expires_after(options_.patience / 4);
   timer_.async_wait([this](const std::error_code& error) {
     if (!error) LookAtClock();
   });

@@ -48,11 +48,11 @@ struct SwitchTreeOptions {
 
   uint64_t max_bytes = uint64_t{64} << 20U;  // of a collective
   std::chrono::milliseconds join_within{10'000};
-  // For a result. A connection that ends breaks the tree at once, within half a minute if its host
-  // died without a word; this is for what else goes wrong. Members that compute may well be late.
+  // For a result; and, when the tree broke, for what the progress threads of others say, without
+  // one of which the job is at its end. A connection that ends is seen at once, within half a
+  // minute if its host died without a word: this is for what else goes wrong. Members that compute
+  // may well be late, and so may processes that are stopped.
   std::chrono::milliseconds patience{300'000};
-  // For what progress threads answer at once: without one the job is at its end.
-  std::chrono::milliseconds answer_within{20'000};
   // Called again and again while Join or Carry waits, in the program's thread: what other members
   // need first may be under way in it. Empty: nothing is.
   std::function<void()> go_on_meanwhile;
@@ -173,6 +173,7 @@ class SwitchTree final {
   asio::steady_timer timer_;
   Agreement::Phase phase_ = Agreement::Phase::kWhole;
   Clock::time_point waits_since_;
+  bool was_late_ = false;  // at the last look
 
   // Of the program's thread.
   uint64_t next_ = 1;

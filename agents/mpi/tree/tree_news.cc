@@ -84,8 +84,8 @@ TreeFollower::NewsPointer& TreeFollower::Entry(uint64_t tree) {
 
 // The oldest half of those that nobody follows.
 void TreeFollower::Prune() {
-  size_t left = kMaxEntries / 2;
-  for (auto entry = news_.begin(); entry != news_.end() && left > 0; --left) {
+  size_t looks = kMaxEntries / 2;
+  for (auto entry = news_.begin(); entry != news_.end() && looks > 0; --looks) {
     entry = entry->second.use_count() == 1 ? news_.erase(entry) : std::next(entry);
   }
 }

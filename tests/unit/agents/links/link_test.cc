@@ -4,8 +4,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <asio/write.hpp>
+#include <cerrno>
+#include <cstdlib>
 #include <random>
 
 #include "agents/links/link_listener.h"
@@ -168,6 +173,42 @@ TEST(Link, LeavesWithinTheTimeThatItIsGiven) {
   EXPECT_EQ(of_late.frames.size(), kFrames);
 }
 
+// More than sockets hold, read for longer than the time in which some of it has to be taken.
+TEST(Link, LeavesAsLongAsTheOtherSideTakesSome) {
+  asio::io_context io;
+  constexpr size_t kFrames = 400;
+  auto [near_socket, far] = Connected(io);
+  const auto near = std::make_shared<Link>(std::move(near_socket), Bounds(16, kFrames));
+  near->Start({});
+  for (size_t i = 0; i < kFrames; ++i) near->Send(FrameHeader(), Bytes(kMaxPayloadBytes));
+  constexpr std::chrono::milliseconds kWithin(1'500);
+  near->Leave(kWithin);
+  const auto begun = std::chrono::steady_clock::now();
+  std::vector<char> part(kFrames * kMaxPayloadBytes / 50);
+  size_t read = 0;
+  std::error_code error;
+  while (!error) {
+    io.restart();
+    io.run_for(std::chrono::milliseconds(50));
+    read += far.read_some(asio::buffer(part), error);
+  }
+  EXPECT_EQ(error, asio::error::eof);
+  EXPECT_EQ(read, kFrames * (kHeaderBytes + kMaxPayloadBytes));
+  EXPECT_GT(std::chrono::steady_clock::now() - begun, kWithin);
+}
+
+// What is under way to a host that is gone keeps the kernel from asking whether it is there.
+TEST(Link, BoundsHowLongBytesMayBeUnacknowledged) {
+  asio::io_context io;
+  auto [near_socket, far_socket] = Connected(io);
+  const int descriptor = near_socket.native_handle();
+  const auto near = std::make_shared<Link>(std::move(near_socket), Bounds(16, 4));
+  int milliseconds = 0;
+  socklen_t size = sizeof milliseconds;
+  ASSERT_EQ(getsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, &size), 0);
+  EXPECT_EQ(milliseconds, 25'000);
+}
+
 TEST(Link, AddressesAreHostAndPort) {
   std::string host, port;
   EXPECT_TRUE(SplitAddress("10.0.0.7:18516", &host, &port));
@@ -192,6 +233,35 @@ TEST(Link, ConnectsByAddressAndByName) {
     ASSERT_TRUE(RunUntil(io, [&] { return done.has_value(); }));
     EXPECT_EQ(!*done, address != "x") << address << " " << done->message();
   }
+}
+
+TEST(Link, GivesUpWhenTheSocketIsClosedWhileItsNameIsLookedUp) {
+  asio::io_context io;
+  asio::ip::tcp::acceptor acceptor(io, {asio::ip::address_v4::loopback(), 0});
+  asio::ip::tcp::socket socket(io);
+  std::optional<std::error_code> done;
+  ConnectTo("localhost:" + std::to_string(acceptor.local_endpoint().port()), socket,
+            [&](const std::error_code& error) { done = error; });
+  socket.close();
+  ASSERT_TRUE(RunUntil(io, [&] { return done.has_value(); }));
+  EXPECT_EQ(*done, asio::error::operation_aborted);
+  EXPECT_FALSE(socket.is_open());
+}
+
+// As a user who may have no other thread.
+TEST(Link, SaysThatThereIsNoThreadToLookANameUp) {
+  const auto look_up = [] {
+    if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) std::exit(2);
+    const rlimit limit{1, 1};
+    setrlimit(RLIMIT_NPROC, &limit);
+    asio::io_context io;
+    asio::ip::tcp::socket socket(io);
+    std::optional<std::error_code> done;
+    ConnectTo("localhost:1", socket, [&](const std::error_code& error) { done = error; });
+    const bool is_told = !done && RunUntil(io, [&] { return done.has_value(); });
+    std::exit(is_told && done->value() == EAGAIN ? 0 : 1);
+  };
+  EXPECT_EXIT(look_up(), testing::ExitedWithCode(0), "");
 }
 
 struct Door {

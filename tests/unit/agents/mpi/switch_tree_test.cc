@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <asio/connect.hpp>
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <barrier>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <map>
@@ -442,9 +444,7 @@ TEST(SwitchTree, WhoCannotBeReachedWhenItBreaksIsNamedByAll) {
         EXPECT_EQ(last.how, How::kLost);
         EXPECT_EQ(last.lost, self == 3 ? 0 : 3);
       },
-      [](SwitchTreeOptions* options) {
-        options->answer_within = std::chrono::milliseconds(2'000);
-      });
+      [](SwitchTreeOptions* options) { options->patience = std::chrono::milliseconds(2'000); });
 }
 
 // The others have the result of the first when the link of one of them, which has not, is cut. It
@@ -517,6 +517,82 @@ TEST(SwitchTree, AMemberThatIsLateForItsPatienceMakesAllGoNatively) {
         if (self != 2 && --left == 0) natively.set_value();
       },
       [](SwitchTreeOptions* options) { options->patience = std::chrono::milliseconds(50); });
+}
+
+size_t OpenDescriptors() {
+  const std::filesystem::directory_iterator open("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(open), end(open)));
+}
+
+// They do not close their ends.
+TEST(SwitchTree, WhoIsNoMemberHasNoDescriptorOfMember0) {
+  Fabric fabric({2});
+  std::string trouble;
+  const auto first = SwitchTree::Open(fabric.Member(0), &trouble);
+  ASSERT_NE(first, nullptr) << trouble;
+  const asio::ip::tcp::endpoint door(asio::ip::address_v4::loopback(), first->port());
+  asio::io_context io;
+  std::vector<asio::ip::tcp::socket> strangers;
+  FrameHeader hello;
+  hello.kind = FrameKind::kHello;
+  hello.group = fabric.Member(1).group;
+  hello.child = 1;
+  hello.length = kKeyBytes;
+  const auto header = EncodeHeader(hello);
+  const size_t before = OpenDescriptors();
+  for (int i = 0; i < 200; ++i) {
+    asio::ip::tcp::socket& stranger = strangers.emplace_back(io);
+    stranger.connect(door);
+    const std::string wrong_key(kKeyBytes, 'x');
+    asio::write(stranger, std::array{asio::buffer(header), asio::buffer(wrong_key)});
+    std::array<char, 256> word{};
+    std::error_code error;
+    while (!error) stranger.read_some(asio::buffer(word), error);  // to its end
+  }
+  EXPECT_LE(OpenDescriptors(), before + strangers.size() + 8);  // some are asio's own
+  const auto second = SwitchTree::Open(fabric.Member(1), &trouble);
+  ASSERT_NE(second, nullptr) << trouble;
+  auto joined = std::async(std::launch::async, [&] {
+    std::string why;
+    return second->Join(absl::StrCat("127.0.0.1:", door.port()), &why);
+  });
+  EXPECT_TRUE(first->Join("", &trouble)) << trouble;
+  EXPECT_TRUE(joined.get());
+  // Nobody else may come: the door is shut once member 0 has joined.
+  std::error_code refused;
+  const auto until = std::chrono::steady_clock::now() + kDeadline;
+  while (!refused && std::chrono::steady_clock::now() < until) {
+    asio::ip::tcp::socket late(io);
+    late.connect(door, refused);
+  }
+  EXPECT_EQ(refused, asio::error::connection_refused);
+}
+
+TEST(SwitchTree, LeavesHalfOfTheDescriptorsToTheProgram) {
+  Fabric fabric({2});
+  SwitchTreeOptions options = fabric.Member(0);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{256, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::string trouble;
+  EXPECT_NE(SwitchTree::Open(options, &trouble), nullptr) << trouble;
+  options.members = 128;
+  EXPECT_EQ(SwitchTree::Open(options, &trouble), nullptr);
+  EXPECT_THAT(trouble, testing::HasSubstr("ulimit -n"));
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+// By the family at which member 0 listens, whatever else its name has.
+TEST(SwitchTree, IsReachedAtAnAddressOfTheFamilyThatItListensAt) {
+  Fabric fabric({1});
+  SwitchTreeOptions options = fabric.Member(0);
+  options.members = 2;
+  options.leaf_address = "localhost:9";
+  std::string trouble;
+  const auto tree = SwitchTree::Open(options, &trouble);
+  ASSERT_NE(tree, nullptr) << trouble;
+  EXPECT_EQ(tree->coordinator(), absl::StrCat("127.0.0.1:", tree->port()));
 }
 
 TEST(SwitchTree, RefusesWhatIsNotTheNextAndWhatNoTreeCarries) {
