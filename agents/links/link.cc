@@ -145,7 +145,6 @@ void Link::OnWritten(const std::error_code& error, size_t bytes) {
     written_ -= queue_.front().size();
     queue_.pop_front();
   }
-  if (is_leaving_) WaitToPart();
   if (!queue_.empty()) return Write();
   if (is_leaving_) Part();
 }
@@ -172,17 +171,9 @@ void Link::Leave(std::chrono::milliseconds within) {
   if (!is_open()) return;
   is_leaving_ = true;
   events_.reset();
-  parting_time_ = within;
-  WaitToPart();
+  parting_.expires_after(within);
+  parting_.async_wait([self = shared_from_this()](const std::error_code&) { self->Close(); });
   if (queue_.empty()) Part();
-}
-
-// Begins anew whenever something was taken.
-void Link::WaitToPart() {
-  parting_.expires_after(parting_time_);
-  parting_.async_wait([self = shared_from_this()](const std::error_code& error) {
-    if (!error && self->parting_.expiry() <= Clock::now()) self->Close();
-  });
 }
 
 void Link::Refuse(const Group& group, Refusal refusal, std::string_view text) {

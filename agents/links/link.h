@@ -66,8 +66,7 @@ class Link final : public std::enable_shared_from_this<Link> {
   // Since when nothing of what is to be written was taken; nullopt: there is nothing.
   std::optional<Clock::time_point> waits_since() const { return waits_since_; }
 
-  // No more events. What is queued is still written, as long as the other side takes some of it in
-  // each such time.
+  // No more events. What is queued is still written, if the other side takes it in that time.
   void Leave(std::chrono::milliseconds within = kPartingTime);
   // Leave after a last word.
   void Refuse(const Group& group, Refusal refusal, std::string_view text);
@@ -89,12 +88,10 @@ class Link final : public std::enable_shared_from_this<Link> {
   void Write();
   void OnWritten(const std::error_code& error, size_t bytes);
   void End(LinkEnd end);
-  void WaitToPart();
   void Part();
 
   asio::ip::tcp::socket socket_;
   asio::steady_timer parting_;
-  std::chrono::milliseconds parting_time_{};
   LinkBounds bounds_;
   FrameParser parser_;
   std::shared_ptr<const Events> events_;  // null: nobody listens any more

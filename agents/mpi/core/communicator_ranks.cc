@@ -140,9 +140,9 @@ MPI_Comm OwnCommunicator(MPI_Comm comm) {
 }
 
 MPI_Comm FirstOwnCommunicator() {
-  constexpr int kAnyTag = 0;  // nobody sends anything else yet
+  constexpr int kCreationTag = 0;  // nobody sends anything else yet
   return Own(MPI_COMM_WORLD, [](MPI_Group group, MPI_Comm* own) {
-    return PMPI_Comm_create_group(MPI_COMM_WORLD, group, kAnyTag, own);
+    return PMPI_Comm_create_group(MPI_COMM_WORLD, group, kCreationTag, own);
   });
 }
 

@@ -41,7 +41,7 @@ std::thread ThreadWithoutSignals(asio::io_context* io) {
   return thread;
 }
 
-// Member 0 has one for each of the others. The program and its MPI need theirs.
+// The program and its MPI need theirs.
 bool HasDescriptorsFor(uint32_t members) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return true;
@@ -453,7 +453,7 @@ void SwitchTree::End(Carried carried) {
 void SwitchTree::Part() {
   listener_.reset();
   std::vector<std::weak_ptr<Link>> parting;
-  // A result that another member lacks may be on its way.
+  // A long result that other members lack may be on its way to many.
   const auto leave = [&](std::shared_ptr<Link>* place) {
     const std::shared_ptr<Link> link = std::exchange(*place, nullptr);
     if (link == nullptr) return;

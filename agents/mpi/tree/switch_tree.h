@@ -84,7 +84,8 @@ struct Carried {
 // One program's thread at a time calls it.
 class SwitchTree final {
  public:
-  // Null: `trouble` says why; of the segment, the window or where member 0 listens.
+  // Null: `trouble` says why; of the segment, the window, where member 0 listens, or its
+  // descriptors: it has one for each of the others, and takes no more than half of RLIMIT_NOFILE.
   static std::unique_ptr<SwitchTree> Open(const SwitchTreeOptions& options, std::string* trouble);
   // When all members are out of their last Carry, which HasEnded says, too: nobody answers for this
   // one any more.
@@ -92,7 +93,7 @@ class SwitchTree final {
   SwitchTree(const SwitchTree&) = delete;
   SwitchTree& operator=(const SwitchTree&) = delete;
 
-  // Of member 0: where it listens.
+  // Of member 0: where it listens, until all have joined.
   uint16_t port() const { return listener_ == nullptr ? 0 : listener_->port(); }
   // And by which address the others reach it: that of its own by which it reaches its leaf switch,
   // as members and switches share a network. Empty: there is no way to the switch.

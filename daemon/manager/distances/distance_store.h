@@ -165,8 +165,8 @@ absl::Status NotMeasured(absl::string_view a, absl::string_view b, const Transpo
 //
 // A matrix. `message_bytes`: m; 0: the pattern counts no messages. All of it is over one transport,
 // PrevailingTransport of the hosts; a pair that was not measured over it has the median of those as
-// many links apart. FAILED_PRECONDITION, naming two hosts: no such pair was
-// either. INVALID_ARGUMENT: as PlaceDistances::Matrix. O(places^2 + kept).
+// many links apart. FAILED_PRECONDITION, naming two hosts: no such pair was either.
+// INVALID_ARGUMENT: as PlaceDistances::Matrix. O(places^2 + kept).
 absl::StatusOr<std::shared_ptr<const PlaceDistances>> MeasuredDistances(
     const Places& places, const Snapshot& snapshot, const DistanceStore& distance_store,
     double message_bytes);

@@ -31,8 +31,10 @@ FABRIC = "model:fat-tree(leaves=2,spines=2,hosts-per-leaf=2)"
 KILLS, RANKS_KILLED = (240, 60) if FULL else (8, 2)
 WAITS_EVERY, RETURNS_WITHIN_S = 3 if FULL else 2, 30
 SEED = int(os.environ.get("COPPICE_TEST_SEED") or random.SystemRandom().randrange(1 << 30))
-# Beyond a host that dies without a word (25 s) and three times what progress threads have to answer (20 s).
+# Beyond a host that dies without a word (25 s), and what all agree upon then.
 BOUND_S = 120
+# Longer than that, too: one that is stopped still answers by its TCP.
+STOPPED_S = 30
 
 
 class Program:
@@ -117,6 +119,24 @@ class Kills(unittest.TestCase):
         self._pause()
         self.coppice.nodes.daemon.start().wait_until_listening()
 
+    def processes(self):
+        """By rank."""
+        found = subprocess.run(["pgrep", "-f", f"^{re.escape(ENDURING)}"], text=True, capture_output=True, check=True)
+        by_rank = {}
+        for pid in found.stdout.split():
+            variables = pathlib.Path(f"/proc/{pid}/environ").read_text(encoding="utf-8")
+            by_rank[int(re.search(r"\b(?:OMPI_COMM_WORLD|PMI)_RANK=(\d+)", variables)[1])] = int(pid)
+        return by_rank
+
+    def end(self, program):
+        """With all sums right, and the same ways at all members."""
+        self.stop_file.touch()
+        line = program.line()
+        while line.startswith("round"):
+            line = program.line()
+        self.assertEqual("end: wrong 0 different 0\n", line, self.text(program))
+        self.assertEqual(0, program.process.wait(BOUND_S), self.text(program))
+
     def _returns(self, program):
         """Whether it goes over switches again, within some time."""
         begin = time.monotonic()
@@ -145,23 +165,32 @@ class Kills(unittest.TestCase):
             if number % WAITS_EVERY == 0 and self._returns(program):
                 returned += 1
             self._pause()
-        self.stop_file.touch()
-        line = program.line()
-        while line.startswith("round"):
-            line = program.line()
-        self.assertEqual("end: wrong 0 different 0\n", line, self.text(program))
-        self.assertEqual(0, program.process.wait(BOUND_S), self.text(program))
+        self.end(program)
         print(f"{returned} of {KILLS} times it was over switches again before the next", file=sys.stderr)
         self.assertGreaterEqual(returned, KILLS // WAITS_EVERY // 2, self.text(program) + self.coppice.switches.tell("events"))
+
+    def test_who_is_stopped_while_the_tree_breaks_is_waited_for(self):
+        program = self.start()
+        self.assertRegex(program.line(), "round 0 over switches 1")
+        # Not rank 0, which asks the others.
+        stopped = self.processes()[self.random.randrange(1, len(self.hosts.names))]
+        os.kill(stopped, signal.SIGSTOP)
+        for guid in list(self.coppice.switches.running):
+            self.coppice.switches.kill(guid)
+            self.coppice.switches.start(guid)
+        time.sleep(STOPPED_S)  # nothing is awaited
+        self.assertIsNone(program.process.poll(), self.text(program))
+        os.kill(stopped, signal.SIGCONT)
+        program.skip()
+        self.assertRegex(program.line(), "round", self.text(program))
+        self.end(program)
 
     def test_without_a_rank_the_job_ends(self):
         for _ in range(RANKS_KILLED):
             program = self.start()
             self.assertRegex(program.line(), "round 0")
             self._pause()
-            ranks = [int(pid) for pid in subprocess.run(["pgrep", "-f", f"^{re.escape(ENDURING)}"], text=True,
-                                                        capture_output=True, check=True).stdout.split()]
-            os.kill(self.random.choice(ranks), signal.SIGKILL)
+            os.kill(self.random.choice(list(self.processes().values())), signal.SIGKILL)
             while line := program.line():
                 self.assertNotIn("end:", line)
             self.assertNotEqual(0, program.process.wait(BOUND_S))

@@ -87,8 +87,8 @@ VARIABLE = re.compile(r'"(COPPICE_[A-Z_]+)"')
 # From C++, Lua, Python or a shell.
 READ = re.compile(r'(?:getenv|FromEnvironment|environment\.\w+(?:<\w+>)?)\(\s*"(COPPICE_[A-Z_]+)"|'
                   r'\$\{?(COPPICE_[A-Z_]+)|export (COPPICE_[A-Z_]+)=')
-EVENT = re.compile(r'"((?:config|daemon|entries|events|group|job|lids|link|node|placement|port|profile|quota|sm|store|sweep'
-                   r'|switch|trees)\.[a-z_]+)"')
+EVENT = re.compile(r'"((?:config|daemon|entries|events|group|job|lids|link|node|placement|port|profile|quota|sm|store'
+                   r'|sweep|switch|trees)\.[a-z_]+)"')
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 
 
