@@ -23,6 +23,7 @@
 #include "proto/text/byte_size.h"
 #include "proto/text/command_line.h"
 #include "proto/text/exit_status.h"
+#include "proto/text/limits.h"
 #include "proto/text/log.h"
 
 namespace coppice {
@@ -31,9 +32,9 @@ namespace {
 // How often systemd hears how the switch is; WatchdogSec of the unit is several times that.
 constexpr std::chrono::milliseconds kSwitchPulse{5'000};
 // The hello names them all, and has 64 KiB at most (proto/request_check.h).
-constexpr uint32_t kMostEntries = 2'000;
+constexpr uint32_t kMaxEntries = 2'000;
 // An int of each child, for each segment under way: bounded like all else.
-constexpr uint32_t kMostChildren = 4'096, kMostWindow = 1'024;
+constexpr uint32_t kMaxChildren = 4'096, kMaxWindow = 1'024;
 // A connection to the daemon whose other end is gone without a word is given up after the two
 // together.
 constexpr int kDaemonPingMs = 30'000, kDaemonPingTimeoutMs = 10'000;
@@ -65,12 +66,12 @@ void AddSwitchFlags(CLI::App& app, SwitchFlags& flags) {
   AddText(app, "--advertise", flags.advertise,
           "HOST:PORT as they reach it; else what it listens on, or the node's name");
   AddCount(app, "--entries", flags.entries,
-           absl::StrCat("Trees that it carries at once; else ", presets.entries), 1, kMostEntries);
+           absl::StrCat("Trees that it carries at once; else ", presets.entries), 1, kMaxEntries);
   AddCount(app, "--children", flags.children,
-           absl::StrCat("Of one tree, at most; else ", presets.children), 1, kMostChildren);
+           absl::StrCat("Of one tree, at most; else ", presets.children), 1, kMaxChildren);
   AddCount(app, "--window", flags.window,
            absl::StrCat("Segments of one tree under way, at most; else ", presets.window), 1,
-           kMostWindow);
+           kMaxWindow);
   AddText(app, "--memory", flags.memory,
           "What children's segments may take together, such as 512MiB; else 1GiB");
   AddText(app, "--log-level", flags.log_level,
@@ -93,7 +94,7 @@ absl::StatusOr<SwitchServer::Options> OptionsOf(const SwitchFlags& flags) {
   limits.entries = flags.entries.value_or(limits.entries);
   limits.children = flags.children.value_or(limits.children);
   limits.window = flags.window.value_or(limits.window);
-  const std::optional<uint64_t> memory = ParseByteSize(flags.memory, uint64_t{1} << 50);
+  const std::optional<uint64_t> memory = ParseByteSize(flags.memory, kMaxByteSize);
   if (!memory || *memory == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--memory \"", flags.memory, "\": give a size such as 512MiB"));

@@ -65,13 +65,17 @@ absl::StatusOr<v1::ListSwitchesResponse> Switches(Connection& connection) {
 }
 
 // 0 is no LID: no subnet manager has assigned one.
-std::string LidText(uint32_t lid) { return lid == 0 ? "-" : absl::StrCat(lid); }
+// Of a switch or a node.
+template <class Message>
+std::string LidText(const Message& message) {
+  return message.has_lid() ? absl::StrCat(message.lid()) : "-";
+}
 
 int ListSwitches(Session& session, Connection& connection) {
   return Show(session, Switches(connection), [&](const v1::ListSwitchesResponse& all) {
     PrintRows(session, {"GUID", "LID", "PORTS", "CABLED", "ENDPOINTS", "DESCRIPTION"}, {},
               all.switches(), [](const v1::Switch& s) {
-                return CellsOf(s.guid(), LidText(s.lid()), s.port_count(), s.connected_ports(),
+                return CellsOf(s.guid(), LidText(s), s.port_count(), s.connected_ports(),
                                s.endpoint_count(), s.description());
               });
   });
@@ -204,8 +208,8 @@ int ListNodes(Session& session, Connection& connection) {
   return Show(session, all, [&](const v1::ListNodesResponse& listed) {
     PrintRows(session, {"ENDPOINT", "PORT GUID", "LID", "SWITCH", "SWITCH PORT", "DESCRIPTION"},
               {1}, listed.nodes(), [](const v1::Node& node) {
-                return CellsOf(node.endpoint(), node.port_guid(), LidText(node.lid()),
-                               node.switch_guid(), node.switch_port(), node.description());
+                return CellsOf(node.endpoint(), node.port_guid(), LidText(node), node.switch_guid(),
+                               node.switch_port(), node.description());
               });
   });
 }

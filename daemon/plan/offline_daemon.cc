@@ -31,6 +31,7 @@
 #include "daemon/tools/held_nodes.h"
 #include "db/sqlite_store.h"
 #include "proto/text/command_line.h"
+#include "proto/text/limits.h"
 #include "proto/text/text_file.h"
 
 namespace coppice {
@@ -38,7 +39,7 @@ namespace {
 
 // Nobody else is served: what one caller asks may take all that there is.
 constexpr int kMaxBytes = std::numeric_limits<int>::max();
-constexpr int64_t kNoBound = int64_t{1} << 50;
+constexpr auto kNoBound = static_cast<int64_t>(kMaxByteSize);
 constexpr uint32_t kMaxRanks = 1u << 26;
 
 absl::Status NoFabric() {

@@ -35,7 +35,7 @@ void ToProto(const Fabric& fabric, const SwitchEntries& entries, const std::vect
   const SwitchInfo& info = fabric.switch_info(entries.index);
   message.set_guid(ToString(info.guid));
   message.set_description(info.description);
-  message.set_lid(info.lid.value());
+  if (info.lid != Lid(0)) message.set_lid(info.lid.value());
   message.set_port_count(info.port_count);
   const auto endpoints = fabric.endpoint_channels(entries.index).size();
   message.set_connected_ports(
@@ -72,7 +72,7 @@ void ToProto(const Fabric& fabric, EndpointIndex endpoint, v1::Node& message) {
   message.set_adapter_guid(ToString(adapter.guid));
   message.set_port(info.port.value());
   message.set_port_guid(ToString(info.port_guid));
-  message.set_lid(info.lid.value());
+  if (info.lid != Lid(0)) message.set_lid(info.lid.value());
   message.set_description(adapter.description);
   const std::optional<SwitchIndex> attached = fabric.attached_switch(endpoint);
   if (!attached) return;

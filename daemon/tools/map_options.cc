@@ -62,21 +62,30 @@ void AddSearchOptions(CLI::App& command, MapOptions& options) {
            "List so many links by what they carry over their capacity; 0: all that carry anything");
 }
 
+// The order is to be written with names of hosts.
+bool NeedsNames(const MapOptions& o) {
+  return !o.emit.empty() && ParseLaunchFormat(o.emit) != LaunchFormat::kPermutation;
+}
+
 void CheckNoFabric(const CLI::App& command, const MapOptions& o) {
   CheckNoneOf(command, "no --fabric", {"--routes", "--traffic", "--load", "--links"});
   if (o.distance == "hops" || o.distance == "routes") {
     throw CLI::ExcludesError("no --fabric", "--distance " + o.distance);
   }
   if (!o.qap.empty()) {
+    if (NeedsNames(o)) throw CLI::ExcludesError("--qap", "--emit " + o.emit);
     CheckNoneOf(command, "--qap",
                 {"--distance", "--hosts", "--distances", "--ranks-per-place", "--hierarchy"});
   } else if (!o.hierarchy.empty()) {
     CheckNoneOf(command, "--hierarchy", {"--distance", "--hosts"});
+    if (NeedsNames(o)) throw CLI::ExcludesError("--hierarchy", "--emit " + o.emit);
     if (o.distances.empty()) throw CLI::RequiredError("--distances beside --hierarchy");
   } else if (o.distance.empty()) {
     throw CLI::RequiredError("--fabric, --hierarchy or --distance FILE");
   } else {
     CheckNoneOf(command, "--distance", {"--distances"});
+    if (NeedsNames(o) && o.hosts.empty())
+      throw CLI::RequiredError("--hosts beside --emit " + o.emit);
   }
 }
 

@@ -191,6 +191,17 @@ void AddSimulationOptions(CLI::App& command, SimulateOptions& options) {
   command.add_flag("--links", options.links, "Print what every link carried in the first run");
 }
 
+// Throws what CLI11 throws.
+void CheckSimulateUsage(const CLI::App& command, const SimulateOptions& options) {
+  for (const char* const of_grid : {"--axes", "--order"})
+    CheckNeedsOneOf(command, of_grid, {"--grid"});
+  CheckNeedsOneOf(command, "--shared-units", {"--grid", "--list", "--random"});
+  CheckNeedsOneOf(command, "--pattern", {"--noise", "--load"});
+  if (options.run_count() > 1) CheckNeedsOneOf(command, "--runs", {"--noise", "--load"});
+  CheckNeedsOneOf(command, "--seed", {"--noise", "--load", "--skew", "--random"});
+  if (options.tree.operation == "barrier") CheckNoneOf(command, "--op barrier", {"--bytes"});
+}
+
 }  // namespace
 
 void RegisterSimulateCommand(CLI::App& app, PlanCommand& chosen) {
@@ -207,7 +218,8 @@ void RegisterSimulateCommand(CLI::App& app, PlanCommand& chosen) {
       ->check(CLI::IsMember({"wide"}))
       ->excludes("--json");
   command->footer(absl::StrCat(kTreeFilesHelp, kCommunicatorListHelp));
-  command->callback([options, &chosen] {
+  command->callback([options, command, &chosen] {
+    CheckSimulateUsage(*command, *options);
     chosen.json = options->tree.json;
     chosen.run = [options] { return RunSimulate(*options); };
   });

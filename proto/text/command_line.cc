@@ -22,6 +22,11 @@
 namespace coppice {
 namespace {
 
+bool IsGiven(const CLI::App& command, const std::string& name) {
+  const CLI::Option* const option = command.get_option_no_throw(name);
+  return option != nullptr && option->count() > 0;
+}
+
 class HelpFormatter final : public CLI::Formatter {
  public:
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
@@ -145,6 +150,33 @@ CLI::Option* AddCount(CLI::App& command, const std::string& name, std::optional<
   return command.add_option(name, value, meaning)->check([least, most](const std::string& text) {
     return FaultOfCount(text, least, most);
   });
+}
+
+void CheckNoneOf(const CLI::App& command, const std::string& said,
+                 std::initializer_list<const char*> others) {
+  for (const char* const other : others) {
+    if (IsGiven(command, other)) throw CLI::ExcludesError(said, other);
+  }
+}
+
+void CheckNoneBut(const CLI::App& command, const std::string& name,
+                  std::initializer_list<const char*> others) {
+  for (const CLI::Option* option : command.get_options()) {
+    const bool is_allowed = option->check_name(name) ||
+                            std::any_of(others.begin(), others.end(), [option](const char* other) {
+                              return option->check_name(other);
+                            });
+    if (option->count() > 0 && !is_allowed) throw CLI::ExcludesError(name, option->get_name());
+  }
+}
+
+void CheckNeedsOneOf(const CLI::App& command, const std::string& name,
+                     std::initializer_list<const char*> others) {
+  const bool is_met = std::any_of(others.begin(), others.end(), [&command](const char* other) {
+    return IsGiven(command, other);
+  });
+  if (IsGiven(command, name) && !is_met)
+    throw CLI::RequiresError(name, absl::StrJoin(others, " or "));
 }
 
 }  // namespace coppice

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 
@@ -49,6 +50,17 @@ CLI::Option* AddText(CLI::App& command, const std::string& name, std::string& va
 // Adds an option whose value is a whole number from `least` to `most` in decimal digits.
 CLI::Option* AddCount(CLI::App& command, const std::string& name, std::optional<uint32_t>& value,
                       const std::string& meaning, uint32_t least = 0, uint32_t most = UINT32_MAX);
+
+// For a line that was read; `others` are options that the command may have. They throw
+// CLI::ExcludesError(said, NAME) for the first of `others` that was given; the same for the first
+// option but `name` that was given and is none of `others`; and CLI::RequiresError if `name` was
+// given and none of `others`.
+void CheckNoneOf(const CLI::App& command, const std::string& said,
+                 std::initializer_list<const char*> others);
+void CheckNoneBut(const CLI::App& command, const std::string& name,
+                  std::initializer_list<const char*> others);
+void CheckNeedsOneOf(const CLI::App& command, const std::string& name,
+                     std::initializer_list<const char*> others);
 
 }  // namespace coppice
 

@@ -1,7 +1,5 @@
 #include "proto/text/map_words.h"
 
-#include <algorithm>
-
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "proto/text/command_line.h"
@@ -78,25 +76,7 @@ void AddMapWords(CLI::App& command, MapWords& words) {
 
 void CheckMapWords(const CLI::App& command, const MapWords& words) {
   if (words.list) CheckNoneBut(command, "--list", {"--json"});
-  if (PrintsOrder(words)) CheckNoneOf(command, "--emit without --out", {"--json"});
-}
-
-void CheckNoneOf(const CLI::App& command, const std::string& said,
-                 std::initializer_list<const char*> others) {
-  for (const char* other : others) {
-    if (command.count(other) > 0) throw CLI::ExcludesError(said, other);
-  }
-}
-
-void CheckNoneBut(const CLI::App& command, const std::string& name,
-                  std::initializer_list<const char*> others) {
-  for (const CLI::Option* option : command.get_options()) {
-    const bool is_allowed = option->check_name(name) ||
-                            std::any_of(others.begin(), others.end(), [option](const char* other) {
-                              return option->check_name(other);
-                            });
-    if (option->count() > 0 && !is_allowed) throw CLI::ExcludesError(name, option->get_name());
-  }
+  if (PrintsOrder(words)) CheckNoneOf(command, "--emit without --out", {"--json", "--links"});
 }
 
 absl::Duration BudgetOf(const MapWords& words) {

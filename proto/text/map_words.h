@@ -36,13 +36,6 @@ void AddMapWords(CLI::App& command, MapWords& words);
 // --list beside anything but --json, and for an order and JSON on one standard output.
 void CheckMapWords(const CLI::App& command, const MapWords& words);
 
-// Throws CLI::ExcludesError(said, NAME) for the first of `others` that was given; or, the other way
-// round, for the first option but `name` that was given and is none of `others`.
-void CheckNoneOf(const CLI::App& command, const std::string& said,
-                 std::initializer_list<const char*> others);
-void CheckNoneBut(const CLI::App& command, const std::string& name,
-                  std::initializer_list<const char*> others);
-
 // How long to search.
 absl::Duration BudgetOf(const MapWords& words);
 

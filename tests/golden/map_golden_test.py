@@ -398,8 +398,7 @@ class MapGolden(ScratchFiles):
         arguments = ("--pattern", self.file("p.mat", matrix(4, {(0, 1): 1})), "--hierarchy", "4",
                      "--distances", "1", "--algorithm", "block", "--emit")
         self.assertEqual(self.run_map(*arguments, "permutation").stdout, "0\n1\n2\n3\n")
-        self.assertIn("FAILED_PRECONDITION: the places have no host names",
-                      self.refuse(1, *arguments, "rankfile"))
+        self.assertIn("--hierarchy excludes --emit rankfile", self.refuse(2, *arguments, "rankfile"))
         odd = self.file("p2.mat", matrix(2, {(0, 1): 1}))
         message = self.refuse(1, "--pattern", odd, "--distance", self.file("d", "2\n0 1\n1 0\n"),
                               "--hosts", self.hosts(["a b", "c"]), "--algorithm", "block", "--emit",
@@ -463,7 +462,12 @@ class MapGolden(ScratchFiles):
                 (("--qap", "-", "--hosts", "-"), "--qap excludes --hosts"),
                 ((*here, "--emit", "pbs"), "--emit"),
                 ((*here, "--out", "x"), "--out"),
-                ((*here, "--json", "--emit", "slurm"), "--emit without --out excludes --json"),
+                ((*here, "--json", "--emit", "permutation"), "--emit without --out excludes --json"),
+                ((*here, "--links", "3", "--emit", "permutation"), "--emit without --out excludes --links"),
+                ((*here, "--emit", "rankfile"), "--hierarchy excludes --emit rankfile"),
+                (("--qap", pattern, "--emit", "slurm"), "--qap excludes --emit slurm"),
+                (("--pattern", pattern, "--distance", pattern, "--emit", "hostfile"),
+                 "--hosts beside --emit hostfile is required"),
                 (("--pattern", "", "--hierarchy", "4"), "the value is empty"),
                 (("--pattern", pattern, "--hierarchy", "4:x", "--distances", "1:2"), "such as 4:8:6"),
                 (("--pattern", pattern, "--hierarchy", "4", "--distances", "one"), "such as 1:10:100")):

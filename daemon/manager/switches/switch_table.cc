@@ -26,7 +26,7 @@ absl::Status CheckAbilities(const SwitchAbilities& abilities) {
   const Bound bounds[] = {
       {"entries", abilities.entries, 1, kMaxSwitchEntries},
       {"children", abilities.children, 2, kMaxEntryChildren},
-      {"segment_bytes", abilities.segment_bytes, kLeastSegmentBytes, kMaxSegmentBytes},
+      {"segment_bytes", abilities.segment_bytes, kMinSegmentBytes, kMaxSegmentBytes},
       {"window", abilities.window, 1, kMaxSegmentWindow},
   };
   for (const Bound& bound : bounds) {
@@ -39,7 +39,7 @@ absl::Status CheckAbilities(const SwitchAbilities& abilities) {
                      ": none; name what the switch combines"));
   }
   // All of its entries, each with all its children, at the least that TermsFor gives.
-  const uint64_t least = uint64_t{abilities.entries} * abilities.children * kLeastSegmentBytes;
+  const uint64_t least = uint64_t{abilities.entries} * abilities.children * kMinSegmentBytes;
   if (abilities.memory_bytes >= least) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "hello.abilities.memory_bytes: ", abilities.memory_bytes, "; ", abilities.entries,
@@ -48,7 +48,7 @@ absl::Status CheckAbilities(const SwitchAbilities& abilities) {
 }
 
 uint32_t RoundedDown(uint64_t bytes) {
-  return static_cast<uint32_t>(bytes / kLeastSegmentBytes * kLeastSegmentBytes);
+  return static_cast<uint32_t>(bytes / kMinSegmentBytes * kMinSegmentBytes);
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ CarriageRecord TermsFor(const CarriedTree& tree, absl::Span<const SwitchAbilitie
   if (window > 1 && bytes_a_child < 2 * segment && segment > kShortSegmentBytes) {
     segment = std::max(kShortSegmentBytes, RoundedDown(bytes_a_child / 2));
   }
-  segment = std::max<uint64_t>(segment, kLeastSegmentBytes);
+  segment = std::max<uint64_t>(segment, kMinSegmentBytes);
   CarriageRecord terms;
   terms.segment_bytes = static_cast<uint32_t>(segment);
   terms.window = static_cast<uint32_t>(std::clamp<uint64_t>(bytes_a_child / segment, 1, window));

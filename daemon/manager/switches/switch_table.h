@@ -107,7 +107,7 @@ absl::Status CheckSwitchHello(const SwitchHello& hello);
 
 inline constexpr uint32_t kMaxSwitchEntries = 4096;     // so that a hello that names all is 64 KB
 inline constexpr uint32_t kMaxEntryChildren = 1 << 16;  // of one entry
-inline constexpr uint32_t kLeastSegmentBytes = 64, kMaxSegmentBytes = 64 << 10;
+inline constexpr uint32_t kMinSegmentBytes = 64, kMaxSegmentBytes = 64 << 10;
 inline constexpr uint32_t kMaxSegmentWindow = 1024;
 
 // --- What a tree needs of its switches ---

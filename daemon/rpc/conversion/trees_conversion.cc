@@ -144,7 +144,8 @@ void NeighbourToProto(const TreeView& view, uint32_t node, uint32_t links, const
     if (found) vertex = fabric->Vertex(*found);
   }
   neighbour.set_guid(ToString(guid));
-  if (vertex) neighbour.set_lid(fabric->lid(*vertex).value());
+  const Lid lid = vertex ? fabric->lid(*vertex) : Lid(0);
+  if (lid != Lid(0)) neighbour.set_lid(lid.value());
 }
 
 void SummaryToProto(const TreeView& view, v1::Tree& tree) {

@@ -77,10 +77,8 @@ class OnHosts(unittest.TestCase):
             self.assertEqual(self.results(Hpcc, trees=False), self.results(Hpcc))
 
 
-class OnTwoLevels(OnHosts):
+class WithCounters(OnHosts):
     """Each link of a tree carries each segment once up and once down."""
-    if FULL:
-        FABRIC, WIDTH = "model:fat-tree(leaves=4,spines=2,hosts-per-leaf=4)", 4
 
     def moved(self, how, trees=True):
         """{(from, to): bytes} of ROUNDS Allreduces of a segment each, which is what twice as many move more."""
@@ -116,11 +114,16 @@ class OnTwoLevels(OnHosts):
         self.assertLess(sum(over[way] for way in uplinks), natively / self.WIDTH * 1.05)
 
 
+class OnTwoLevels(WithCounters):
+    if FULL:
+        FABRIC, WIDTH = "model:fat-tree(leaves=4,spines=2,hosts-per-leaf=4)", 4
+
+
 class OnTwoLevelsOf8(OnHosts):
     FABRIC, WIDTH = "model:fat-tree(leaves=4,spines=2,hosts-per-leaf=2)", 4
 
 
-class OnThreeLevelsOf8(OnHosts):
+class OnThreeLevelsOf8(WithCounters):
     FABRIC, WIDTH = "model:xgft(m=2x2x2,w=1x2x2)", 2
 
 

@@ -99,6 +99,20 @@ class SimulateCommand(unittest.TestCase):
         self.assertIn("3 us late", text)
         self.assertEqual(2, simulate("--grid", "4x4", "--random", "5x6").returncode)
 
+    def test_what_has_no_effect_is_refused(self):
+        for arguments in (["--axes", "0"], ["--order", "first"], ["--shared-units"],
+                          ["--pattern", "periodic"], ["--runs", "2"], ["--seed", "2"],
+                          ["--op", "barrier", "--bytes", "8"],
+                          ["--skew", "5", "--runs", "2"]):  # all runs have the same skew
+            done = simulate(*arguments)
+            self.assertEqual((2, ""), (done.returncode, done.stdout), arguments)
+            self.assertIn(next(word for word in reversed(arguments) if word[:2] == "--"), done.stderr)
+        for arguments in (["--runs", "1"], ["--skew", "5", "--seed", "2"],
+                          ["--random", "2x4", "--seed", "2", "--shared-units"],
+                          ["--grid", "4x4", "--axes", "0", "--order", "first"],
+                          ["--noise", "0.1", "--pattern", "periodic", "--seed", "2", "--runs", "2"]):
+            self.assertEqual(0, simulate(*arguments).returncode, arguments)
+
     def test_wrong_usage_and_failed_requests(self):
         self.assertEqual(2, simulate("--noise", "1.5").returncode)
         self.assertEqual(2, simulate("--runs", "0").returncode)

@@ -92,10 +92,10 @@ TEST(SwitchTableTest, TermsKeepEveryEntryWithinItsShareOfTheMemory) {
     for (uint64_t i = 0, n = 1 + below(4); i < n; ++i) {
       SwitchAbilities one = Able(static_cast<uint32_t>(1 + below(kMaxSwitchEntries)),
                                  static_cast<uint32_t>(2 + below(200)));
-      one.segment_bytes = static_cast<uint32_t>(kLeastSegmentBytes +
-                                                below(kMaxSegmentBytes - kLeastSegmentBytes + 1));
+      one.segment_bytes =
+          static_cast<uint32_t>(kMinSegmentBytes + below(kMaxSegmentBytes - kMinSegmentBytes + 1));
       one.window = static_cast<uint32_t>(1 + below(64));
-      const uint64_t least = uint64_t{one.entries} * one.children * kLeastSegmentBytes;
+      const uint64_t least = uint64_t{one.entries} * one.children * kMinSegmentBytes;
       one.memory_bytes = least + below(4) * below(least * 1000);
       ASSERT_TRUE(CheckSwitchHello({Guid(1), "a:1", "", one, {}}).ok());
       abilities.push_back(one);
@@ -103,8 +103,8 @@ TEST(SwitchTableTest, TermsKeepEveryEntryWithinItsShareOfTheMemory) {
           {Guid(i + 1), Guid(0), 0, static_cast<uint32_t>(1 + below(one.children))});
     }
     const CarriageRecord terms = TermsFor(tree, abilities);
-    ASSERT_GE(terms.segment_bytes, kLeastSegmentBytes);
-    ASSERT_EQ(terms.segment_bytes % kLeastSegmentBytes, 0u);
+    ASSERT_GE(terms.segment_bytes, kMinSegmentBytes);
+    ASSERT_EQ(terms.segment_bytes % kMinSegmentBytes, 0u);
     ASSERT_GE(terms.window, 1u);
     for (size_t i = 0; i < abilities.size(); ++i) {
       ASSERT_LE(terms.segment_bytes, abilities[i].segment_bytes);
