@@ -13,8 +13,22 @@ MPICH = ["mpirun.mpich"]
 TREES_AT_ONCE = {"COPPICE_TREES_AFTER": 0, "COPPICE_TREES_MAX_BYTES": 2**31 - 1}
 
 
+def variables_of_component(environment):
+    """What Open MPI's component is told instead, where it is named as what is to be preloaded."""
+    component = str(environment["LD_PRELOAD"])
+    variables = {"OMPI_MCA_mca_base_component_path": os.path.dirname(component) + ":SYS_DEFAULT"}
+    for name, value in environment.items():
+        if name.startswith("COPPICE_TREES"):
+            variables[f"OMPI_MCA_coll_coppice_{name.removeprefix('COPPICE_').lower()}"] = value
+        elif name != "LD_PRELOAD":
+            variables[name] = value
+    return variables
+
+
 def variables_of_ranks(environment):
     """These, and what has idle ranks sleep (idle_ranks.cc), so that more ranks than cores go on."""
+    if str(environment.get("LD_PRELOAD")).endswith("mca_coll_coppice.so"):
+        environment = variables_of_component(environment)
     preloads = [environment.get("LD_PRELOAD"), os.environ.get("COPPICE_TEST_IDLE_RANKS")]
     return {"OMPI_MCA_mpi_yield_when_idle": 1, **environment,
             "LD_PRELOAD": ":".join(str(library) for library in preloads if library)}

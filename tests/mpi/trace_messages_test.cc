@@ -252,7 +252,7 @@ class Variable {
 
 TEST(Settings, AreOffUnlessTheyAreNamed) {
   std::string problems;
-  const Settings settings = ReadSettings(&problems);
+  const Settings settings = ReadSettings(kEnvironment, &problems);
   EXPECT_EQ(problems, "");
   EXPECT_TRUE(settings.trace_file.empty());
   EXPECT_FALSE(settings.reorder || settings.put_pattern || settings.verbose);
@@ -265,7 +265,7 @@ TEST(Settings, SayWhatIsWrongAndTakeThePreset) {
       budget("COPPICE_REORDER_BUDGET_MS", "250"), trees("COPPICE_TREES", "creation"),
       put("COPPICE_TRACE_PUT", "1");
   std::string problems;
-  const Settings settings = ReadSettings(&problems);
+  const Settings settings = ReadSettings(kEnvironment, &problems);
   EXPECT_THAT(problems, HasSubstr("COPPICE_REORDER=yes is none of: 0 or 1; 0 is taken\n"));
   EXPECT_THAT(problems, HasSubstr("COPPICE_TIMEOUT_MS=-5 is none of: milliseconds"));
   EXPECT_FALSE(settings.reorder);
@@ -282,7 +282,7 @@ TEST(Settings, TakeTypesByTheirWords) {
                                    {"II", TreesType::kAuto}}) {
     const Variable wanted("COPPICE_TREES_TYPE", text);
     std::string problems;
-    EXPECT_EQ(ReadSettings(&problems).trees_type, type) << text;
+    EXPECT_EQ(ReadSettings(kEnvironment, &problems).trees_type, type) << text;
     EXPECT_EQ(problems, std::string(text) != "II"
                             ? ""
                             : "COPPICE_TREES_TYPE=II is none of: auto, 1 or 2; auto is taken\n");
@@ -297,13 +297,13 @@ TEST(Settings, TakeSizesWithSuffixes) {
                                     {"1MiB", 1 << 20},
                                     {"2147483647", INT_MAX}}) {
     const Variable most("COPPICE_TREES_MAX_BYTES", text);
-    EXPECT_EQ(ReadSettings(&problems).trees_max_bytes, bytes) << text;
+    EXPECT_EQ(ReadSettings(kEnvironment, &problems).trees_max_bytes, bytes) << text;
   }
   EXPECT_EQ(problems, "");
   for (const char* text : {"-1", "8KK", "2G"}) {
     const Variable most("COPPICE_TREES_MAX_BYTES", text);
     problems.clear();
-    EXPECT_LT(ReadSettings(&problems).trees_max_bytes, 0) << text;
+    EXPECT_LT(ReadSettings(kEnvironment, &problems).trees_max_bytes, 0) << text;
     EXPECT_EQ(problems, std::string("COPPICE_TREES_MAX_BYTES=") + text +
                             " is none of: bytes, such as 8K or 1M, up to 2147483647; what is usual "
                             "is taken\n");
@@ -314,7 +314,7 @@ TEST(Settings, SayWhatNobodyReads) {
   const Variable wrong("COPPICE_TREE", "first-use"), of_others("COPPICE_SERVER", "unix:x"),
       of_tests("COPPICE_TEST_X", "1"), not_ours("COPPICED", "1");
   std::string problems;
-  ReadSettings(&problems);
+  ReadSettings(kEnvironment, &problems);
   EXPECT_EQ(problems, "COPPICE_TREE: nothing reads a variable of this name; check its spelling\n");
 }
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "agents/mpi/calls/fortran.h"
-#include "agents/mpi/core/session.h"
 #include "agents/mpi/trace/trace.h"
 #include "agents/mpi/tree/collective_table.h"
 #include "agents/mpi/tree/tree_collectives.h"
@@ -108,21 +107,6 @@ using namespace coppice::mpi;  // NOLINT: the parts of this very library
   }
 
 namespace {
-
-bool UsesTrees() {
-  const Session& session = Session::Get();
-  return session.IsUp() && session.settings().trees != TreesWhen::kNever;
-}
-
-// Whether `tree` took it, or failed to.
-template <class Tree>
-bool GoesAlongTree(MPI_Comm comm, const Tree& tree, int* error) {
-  if (!UsesTrees()) return false;
-  bool is_taken = true;
-  const int shortage = WithMemory(comm, [&] { is_taken = tree(); });
-  if (shortage != MPI_SUCCESS) *error = shortage;
-  return is_taken;
-}
 
 #ifdef OPEN_MPI
 

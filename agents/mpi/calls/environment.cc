@@ -58,7 +58,7 @@ bool has_begun = false;
 
 void Begin() {
   has_begun = true;
-  Session::Get().Start();
+  Session::Get().Start(kEnvironment);
   StartTrace();
   StartTrees();
 }
@@ -78,7 +78,8 @@ __attribute__((destructor)) void LookBack() {
   if (PMPI_Finalized(&is_finalized) != MPI_SUCCESS || is_finalized == 0) return;
   if (has_begun && !Session::Get().IsUp()) return;  // and ended
   std::string problems;
-  const Settings settings = has_begun ? Session::Get().settings() : ReadSettings(&problems);
+  const Settings settings =
+      has_begun ? Session::Get().settings() : ReadSettings(kEnvironment, &problems);
   if (!settings.AskForAnything() || !IsFirstRank()) return;
   std::fprintf(
       stderr,

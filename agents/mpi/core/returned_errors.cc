@@ -4,10 +4,10 @@ namespace coppice::mpi {
 namespace {
 
 MPI_Errhandler none = MPI_ERRHANDLER_NULL;
+bool callers_handle_errors = false;
 
-// How many ReturnedErrors of this thread rely on `none`. At a fixed place of each thread, as a
-// library that is there from the start may have it.
-__attribute__((tls_model("initial-exec"))) thread_local int returning = 0;
+// How many ReturnedErrors of this thread rely on `none`.
+thread_local int returning = 0;
 
 MPI_Errhandler HandlerOf(MPI_Comm comm) {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
@@ -45,6 +45,12 @@ void StartReturnedErrors() {
 bool IsNoHandler(MPI_Errhandler handler) {
   return handler == none && handler != MPI_ERRHANDLER_NULL;
 }
+
+void HandleError(MPI_Comm comm, int error) {
+  if (!callers_handle_errors) PMPI_Comm_call_errhandler(comm, error);
+}
+
+void LeaveErrorsToCallers() { callers_handle_errors = true; }
 
 ReturnedErrors::ReturnedErrors(MPI_Comm comm)
     : comm_(comm), before_(HandlerOf(comm)), is_none_(IsNoHandler(before_)) {

@@ -19,6 +19,11 @@ void StartReturnedErrors();
 // Whether that one is `handler`: natively, there is none.
 bool IsNoHandler(MPI_Errhandler handler);
 
+// An error of a collective, to the handler of its communicator. Not if LeaveErrorsToCallers was
+// called: then whoever called the collective does so with what it returns.
+void HandleError(MPI_Comm comm, int error);
+void LeaveErrorsToCallers();
+
 class ReturnedErrors final {
  public:
   ReturnedErrors() : ReturnedErrors(MPI_COMM_WORLD) {}

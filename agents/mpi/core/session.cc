@@ -308,7 +308,7 @@ void Session::WaitedForOthers(int wasted_ms) {
   Patience().WaitedForOthers(std::chrono::milliseconds(wasted_ms), Clock::now());
 }
 
-void Session::Start() {
+void Session::Start(const SettingSource& source) {
   world_rank_ = RankIn(MPI_COMM_WORLD);
   world_size_ = SizeOf(MPI_COMM_WORLD);
   MPI_Comm parent = MPI_COMM_NULL;
@@ -318,7 +318,7 @@ void Session::Start() {
   PMPI_Query_thread(&threads);
   has_threads_ = threads == MPI_THREAD_MULTIPLE;
   std::string problems;
-  settings_ = ReadSettings(&problems);
+  settings_ = ReadSettings(source, &problems);
   if (world_rank_ == 0 && !problems.empty()) std::fprintf(stderr, "coppice: %s", problems.c_str());
   if (settings_.AskForAnything()) StartReturnedErrors();
   if (settings_.AskForAnything() && !AreAllPresent()) settings_.AskForNothing();

@@ -83,7 +83,7 @@ class Session final {
 
   // By MPI_Init and MPI_Finalize; collective over the world if anything is asked for at all ranks.
   // Start waits for two answers of agents at most, End for one.
-  void Start();
+  void Start(const SettingSource& source);
   void End();
 
   // Says one line on stderr if the user wants to hear: what was done, or why it was not. A line

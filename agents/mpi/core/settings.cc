@@ -12,14 +12,21 @@
 namespace coppice::mpi {
 namespace {
 
-class Environment {
- public:
-  explicit Environment(std::string* problems) : problems_(problems) {}
+std::string TextOfVariable(const std::string& name) {
+  const char* const value = std::getenv(name.c_str());
+  return value == nullptr ? "" : value;
+}
 
-  std::string Text(const char* name) const {
-    const char* value = std::getenv(name);
-    return value == nullptr ? std::string() : std::string(value);
-  }
+std::string Variable(const std::string& name) { return name; }
+
+std::string StrangeVariables() { return UnknownVariables(environ); }
+
+class Reader {
+ public:
+  Reader(const SettingSource& source, std::string* problems)
+      : source_(source), problems_(problems) {}
+
+  std::string Text(const char* name) const { return source_.text(name); }
 
   bool Switch(const char* name) {
     const std::string value = Text(name);
@@ -72,36 +79,39 @@ class Environment {
   void Complain(const char* name, const std::string& value, const std::string& wanted,
                 const std::string& preset) {
     *problems_ +=
-        std::string(name) + "=" + value + " is none of: " + wanted + "; " + preset + " is taken\n";
+        source_.word(name) + "=" + value + " is none of: " + wanted + "; " + preset + " is taken\n";
   }
 
+  const SettingSource& source_;
   std::string* problems_;
 };
 
 }  // namespace
 
-Settings ReadSettings(std::string* problems) {
-  Environment environment(problems);
+const SettingSource kEnvironment = {TextOfVariable, Variable, StrangeVariables};
+
+Settings ReadSettings(const SettingSource& source, std::string* problems) {
+  Reader reader(source, problems);
   Settings settings;
-  settings.agent = environment.Text("COPPICE_AGENT");
-  settings.host = environment.Text("COPPICE_HOST");
-  settings.application = environment.Text("COPPICE_APPLICATION");
-  settings.trace_file = environment.Text("COPPICE_TRACE");
+  settings.agent = reader.Text("COPPICE_AGENT");
+  settings.host = reader.Text("COPPICE_HOST");
+  settings.application = reader.Text("COPPICE_APPLICATION");
+  settings.trace_file = reader.Text("COPPICE_TRACE");
   settings.has_trace_file = !settings.trace_file.empty();
-  settings.put_pattern = environment.Switch("COPPICE_TRACE_PUT");
-  settings.reorder = environment.Switch("COPPICE_REORDER");
-  settings.reorder_budget_ms = environment.Milliseconds("COPPICE_REORDER_BUDGET_MS", 0);
-  settings.trees = environment.Word<TreesWhen>("COPPICE_TREES", {"never", "first-use", "creation"});
-  settings.trees_type = environment.Word<TreesType>("COPPICE_TREES_TYPE", {"auto", "1", "2"});
-  settings.trees_after = environment.Number("COPPICE_TREES_AFTER", "collectives", 0, 1'000'000'000,
-                                            settings.trees_after);
+  settings.put_pattern = reader.Switch("COPPICE_TRACE_PUT");
+  settings.reorder = reader.Switch("COPPICE_REORDER");
+  settings.reorder_budget_ms = reader.Milliseconds("COPPICE_REORDER_BUDGET_MS", 0);
+  settings.trees = reader.Word<TreesWhen>("COPPICE_TREES", {"never", "first-use", "creation"});
+  settings.trees_type = reader.Word<TreesType>("COPPICE_TREES_TYPE", {"auto", "1", "2"});
+  settings.trees_after =
+      reader.Number("COPPICE_TREES_AFTER", "collectives", 0, 1'000'000'000, settings.trees_after);
   settings.trees_max_bytes =
-      environment.Bytes("COPPICE_TREES_MAX_BYTES", settings.trees_max_bytes, "what is usual");
-  settings.timeout_ms = environment.Milliseconds("COPPICE_TIMEOUT_MS", settings.timeout_ms);
+      reader.Bytes("COPPICE_TREES_MAX_BYTES", settings.trees_max_bytes, "what is usual");
+  settings.timeout_ms = reader.Milliseconds("COPPICE_TIMEOUT_MS", settings.timeout_ms);
   settings.start_timeout_ms =
-      environment.Milliseconds("COPPICE_START_TIMEOUT_MS", settings.start_timeout_ms);
-  settings.verbose = environment.Switch("COPPICE_VERBOSE");
-  *problems += UnknownVariables(environ);
+      reader.Milliseconds("COPPICE_START_TIMEOUT_MS", settings.start_timeout_ms);
+  settings.verbose = reader.Switch("COPPICE_VERBOSE");
+  *problems += source.strangers();
   return settings;
 }
 

@@ -51,9 +51,18 @@ struct Settings : AgreedSettings {
   bool verbose = false;  // COPPICE_VERBOSE=1: rank 0 says on stderr what was done and why not
 };
 
-// From the environment. A value that cannot be read is taken as its preset; whoever calls says so
-// once on stderr, and which variables have our prefix and are nobody's: `problems`, one line each.
-Settings ReadSettings(std::string* problems);
+// Where settings come from. Names are those of the variables: "COPPICE_TREES_AFTER".
+struct SettingSource {
+  std::string (*text)(const std::string& name);  // empty: it is not set
+  std::string (*word)(const std::string& name);  // what the user calls it
+  std::string (*strangers)();                    // which of our names are nobody's, one line each
+};
+// COPPICE_TREES_AFTER and the others.
+extern const SettingSource kEnvironment;
+
+// A value that cannot be read is taken as its preset; whoever calls says so once on stderr:
+// `problems`, one line each, the source's strangers among them.
+Settings ReadSettings(const SettingSource& source, std::string* problems);
 
 }  // namespace coppice::mpi
 

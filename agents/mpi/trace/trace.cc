@@ -37,7 +37,7 @@ State& TheState() {
 }
 
 // Where this thread's messages go instead of the trace.
-__attribute__((tls_model("initial-exec"))) thread_local std::vector<PairSum>* diverted = nullptr;
+thread_local std::vector<PairSum>* diverted = nullptr;
 
 // Where there is no memory for it, which is no error of the program's, the trace lacks something.
 template <class Work>

@@ -4,11 +4,13 @@
 // says which arguments MPI refuses and how each goes along a tree.
 //
 // A collective's arguments are a macro that hands type and name of each to A. `Count` is int, or
-// MPI_Count in MPI 4's forms with large counts.
+// MPI_Count in MPI 4's forms with large counts. The macros are for C, too (openmpi/).
 #ifndef COPPICE_AGENTS_MPI_TREE_COLLECTIVE_TABLE_H_
 #define COPPICE_AGENTS_MPI_TREE_COLLECTIVE_TABLE_H_
 
+#ifdef __cplusplus
 #include <cstdint>
+#endif
 
 #define COPPICE_BARRIER_ARGUMENTS(A) A(MPI_Comm, comm)
 #define COPPICE_BCAST_ARGUMENTS(A) \
@@ -35,6 +37,8 @@
 // For A: as a function's parameters and as what is handed on.
 #define COPPICE_PARAMETER(TYPE, NAME) TYPE NAME
 #define COPPICE_ARGUMENT(TYPE, NAME) NAME
+
+#ifdef __cplusplus
 
 namespace coppice::mpi {
 
@@ -63,5 +67,7 @@ void CountTree(TreeCount what);
 // `size` of them, and returns how many there are.
 extern "C" __attribute__((visibility("default"))) int coppice_mpi_tree_counts(uint64_t* counts,
                                                                               int size);
+
+#endif  // __cplusplus
 
 #endif  // COPPICE_AGENTS_MPI_TREE_COLLECTIVE_TABLE_H_

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agents/mpi/tree/collective_table.h"
+#include "agents/mpi/tree/kept_trees.h"
 #include "agents/mpi/tree/pipeline.h"
 
 namespace coppice::mpi {
@@ -220,7 +221,9 @@ void LetGo(CommunicatorTree* tree) {
   Uninstall(kCountReleased, tree);
 }
 
-// The attribute; null: there are no trees, and none are asked for.
+}  // namespace
+
+// What is kept; null: there are no trees, and none are asked for.
 struct CommunicatorTrees {
   // All but `tree` is the same on all members.
   struct Place {
@@ -258,19 +261,19 @@ struct CommunicatorTrees {
   }
 };
 
-int key = MPI_KEYVAL_INVALID;
+namespace {
+
+bool are_on = false;  // from StartCommunicatorTrees to EndCommunicatorTrees
 
 std::mutex freed_mutex;  // nobody is called under it
 std::vector<std::unique_ptr<CommunicatorTrees>> freed;
 
-__attribute__((tls_model("initial-exec"))) thread_local EndingCommunicator* ending = nullptr;
+thread_local EndingCommunicator* ending = nullptr;
 
-// When the communicator's last reference goes. With requests of the program's under way that is
-// later than MPI_Comm_free, from within MPI and on some member alone: the rest is left to others.
-// MPICH finds the attribute afterwards still, for the functions of others that come after this one.
-int ForgetTree(MPI_Comm, int, void* value, void*) {
-  std::unique_ptr<CommunicatorTrees> trees(static_cast<CommunicatorTrees*>(value));
-  if (trees == nullptr || !Session::Get().IsUp()) return MPI_SUCCESS;
+// When the communicator goes. The rest is left to others (kept_trees.h).
+void Forget(CommunicatorTrees* gone) {
+  std::unique_ptr<CommunicatorTrees> trees(gone);
+  if (trees == nullptr || !Session::Get().IsUp()) return;
   trees->Close();
   trees->ForEach([](CommunicatorTree* tree) {
     const TreeTags& tags = tree->tags;
@@ -280,7 +283,6 @@ int ForgetTree(MPI_Comm, int, void* value, void*) {
   });
   const std::lock_guard<std::mutex> lock(freed_mutex);
   freed.push_back(std::move(trees));
-  return MPI_SUCCESS;
 }
 
 void DeleteFreed() {
@@ -291,14 +293,7 @@ void DeleteFreed() {
 
 // False: `comm` is none, or there are no trees. *trees may be null even if it was seen before.
 bool Find(MPI_Comm comm, bool* was_seen, CommunicatorTrees** trees) {
-  if (comm == MPI_COMM_NULL || key == MPI_KEYVAL_INVALID) return false;
-  if (EndingCommunicator::Is(comm)) return false;
-  void* value = nullptr;
-  int is_there = 0;
-  if (PMPI_Comm_get_attr(comm, key, &value, &is_there) != MPI_SUCCESS) return false;
-  *was_seen = is_there != 0;
-  *trees = *was_seen ? static_cast<CommunicatorTrees*>(value) : nullptr;
-  return true;
+  return are_on && !EndingCommunicator::Is(comm) && FindKeptTrees(comm, was_seen, trees);
 }
 
 // When all members see a communicator for the first time. From here on they count alike, so one
@@ -307,7 +302,7 @@ CommunicatorTrees* Begin(MPI_Comm comm) {
   const Settings& settings = Session::Get().settings();
   std::unique_ptr<CommunicatorTrees> made;
   if (MayHaveTree(comm)) made = std::make_unique<CommunicatorTrees>();
-  if (PMPI_Comm_set_attr(comm, key, made.get()) != MPI_SUCCESS) throw std::bad_alloc();
+  if (!KeepTrees(comm, made.get())) throw std::bad_alloc();
   CommunicatorTrees* const trees = made.release();
   if (trees == nullptr) return nullptr;
   trees->ForEachPlace([&settings](CommunicatorTrees::Place* place) {
@@ -425,7 +420,7 @@ EndingCommunicator::EndingCommunicator(const MPI_Comm* comm)
   // Which MPI does not free.
   const bool is_predefined = comm_ == MPI_COMM_WORLD || comm_ == MPI_COMM_SELF;
   if (!is_predefined && Find(comm_, &was_seen, &trees)) {
-    if (!was_seen) PMPI_Comm_set_attr(comm_, key, nullptr);
+    if (!was_seen) KeepTrees(comm_, nullptr);
     if (trees != nullptr) trees->Close();
   }
   ending = this;
@@ -456,16 +451,13 @@ void StartCommunicatorTrees() {
     Session::Get().Say("no trees: the MPI library has no communicator or no tags for them");
     return;
   }
-  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, ForgetTree, &key, nullptr);
+  StartKeepingTrees(Forget);
+  are_on = true;
 }
 
 void EndCommunicatorTrees() {
-  if (key == MPI_KEYVAL_INVALID) return;
-  void* value = nullptr;
-  int is_there = 0;
-  PMPI_Comm_get_attr(MPI_COMM_WORLD, key, &value, &is_there);
-  if (is_there != 0) PMPI_Comm_delete_attr(MPI_COMM_WORLD, key);
-  PMPI_Comm_free_keyval(&key);
+  if (!std::exchange(are_on, false)) return;
+  EndKeepingTrees();
   DeleteFreed();
   StopAskingMeanwhile();
   GiveBackAll(Waits::kProgram);

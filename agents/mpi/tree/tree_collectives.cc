@@ -48,7 +48,7 @@ bool Run(MPI_Comm comm, CommunicatorTree* tree, Reach reach, Flow* flow, TreeCou
   }
   if (*error != MPI_SUCCESS) {
     tree->tags.is_spoilt = true;
-    PMPI_Comm_call_errhandler(comm, *error);
+    HandleError(comm, *error);
   }
   return true;
 }
@@ -249,7 +249,7 @@ bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm co
     if (*error != MPI_SUCCESS) return true;  // which is told already
     if (!is_sender) *error = repack();
   }
-  if (*error != MPI_SUCCESS) PMPI_Comm_call_errhandler(comm, *error);
+  if (*error != MPI_SUCCESS) HandleError(comm, *error);
   return true;
 }
 
@@ -299,6 +299,11 @@ bool TreeAllreduce(const void* send, void* receive, int count, MPI_Datatype type
   return Run(comm, tree, Reach::kAll, &flow, kCountAllreduce, error);
 }
 
+bool UsesTrees() {
+  const Session& session = Session::Get();
+  return session.IsUp() && session.settings().trees != TreesWhen::kNever;
+}
+
 int CommunicatorMade(MPI_Comm comm) {
   const Session& session = Session::Get();
   if (!session.IsUp() || session.settings().trees != TreesWhen::kCreation) return MPI_SUCCESS;
@@ -311,8 +316,7 @@ void StartTrees() {
 }
 
 void EndTrees() {
-  const Session& session = Session::Get();
-  if (!session.IsUp() || session.settings().trees == TreesWhen::kNever) return;
+  if (!UsesTrees()) return;
   PMPI_Barrier(MPI_COMM_WORLD);  // nobody is in a collective any more
   StopCarriedTrees();
   EndCommunicatorTrees();

@@ -10,6 +10,7 @@
 #include <mpi.h>
 
 #include "agents/mpi/core/communicator_ranks.h"
+#include "agents/mpi/core/returned_errors.h"
 #include "agents/mpi/tree/collective_table.h"
 
 namespace coppice::mpi {
@@ -38,8 +39,21 @@ int WithMemory(MPI_Comm comm, const Work& work) {
     return true;
   });
   if (has_memory) return MPI_SUCCESS;
-  PMPI_Comm_call_errhandler(comm, MPI_ERR_NO_MEM);
+  HandleError(comm, MPI_ERR_NO_MEM);
   return MPI_ERR_NO_MEM;
+}
+
+bool UsesTrees();
+
+// Whether `tree`, one of the functions above, took the collective, or failed to: *error is what MPI
+// returns then.
+template <class Tree>
+bool GoesAlongTree(MPI_Comm comm, const Tree& tree, int* error) {
+  if (!UsesTrees()) return false;
+  bool is_taken = true;
+  const int shortage = WithMemory(comm, [&] { is_taken = tree(); });
+  if (shortage != MPI_SUCCESS) *error = shortage;
+  return is_taken;
 }
 
 // By MPI_Init and MPI_Finalize, beside Session's.

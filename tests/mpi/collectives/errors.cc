@@ -12,12 +12,13 @@
 //
 // Rank 1 says on stdout what came of it: "class CLASS handled TIMES times", and both ranks go on to
 // sum up over another duplicate. Status 3: a sum is wrong, or rank 0 fails.
-#include <dlfcn.h>
 #include <mpi.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "tests/mpi/tree_counts.h"
 
 namespace {
 
@@ -94,7 +95,7 @@ int main(int argc, char** argv) {
   const bool is_world = argc > 1 && std::strcmp(argv[1], "world") == 0;
   const bool is_late = argc > 2 && std::strcmp(argv[2], "late") == 0;
   const bool is_starved = argc > 2 && std::strcmp(argv[2], "starved") == 0;
-  const bool has_trees = dlsym(RTLD_DEFAULT, "coppice_mpi_tree_counts") != nullptr;
+  const bool has_trees = coppice::FindTreeCounts() != nullptr;
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm comm = MPI_COMM_WORLD, other = MPI_COMM_NULL;

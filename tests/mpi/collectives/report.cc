@@ -1,21 +1,13 @@
 #include "tests/mpi/collectives/report.h"
 
-#include <dlfcn.h>
-
 #include <cstdio>
 
-#include "agents/mpi/tree/collective_table.h"
+#include "tests/mpi/tree_counts.h"
 
 namespace coppice::conformance {
 namespace {
 
 constexpr int kMaxLines = 20;
-
-// Of the preloaded library; null without it.
-auto* FindCounts() {
-  return reinterpret_cast<decltype(&coppice_mpi_tree_counts)>(
-      dlsym(RTLD_DEFAULT, "coppice_mpi_tree_counts"));
-}
 
 }  // namespace
 
@@ -29,7 +21,7 @@ void Report::Expect(bool holds, const std::string& what) {
 }
 
 uint64_t Report::AlongTrees() const {
-  static auto* const read = FindCounts();
+  static auto* const read = FindTreeCounts();
   uint64_t counts[mpi::kTreeCounts] = {};
   if (read != nullptr) read(counts, mpi::kTreeCounts);
 #define COPPICE_SUM(NAME, ...) +counts[mpi::kCount##NAME]

@@ -7,7 +7,6 @@
 // one.
 //
 // "news": goes on until the preloaded library has given up or replaced a tree.
-#include <dlfcn.h>
 #include <mpi.h>
 #include <poll.h>
 #include <unistd.h>
@@ -17,7 +16,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "agents/mpi/tree/collective_table.h"
+#include "tests/mpi/tree_counts.h"
 
 namespace {
 
@@ -64,8 +63,7 @@ void WaitFor(const char* gate) {
 
 // Trees that were given up or replaced, on all ranks together.
 uint64_t News() {
-  static auto* const read = reinterpret_cast<decltype(&coppice_mpi_tree_counts)>(
-      dlsym(RTLD_DEFAULT, "coppice_mpi_tree_counts"));
+  static auto* const read = coppice::FindTreeCounts();
   uint64_t counts[coppice::mpi::kTreeCounts] = {};
   if (read != nullptr) read(counts, coppice::mpi::kTreeCounts);
   uint64_t news = counts[coppice::mpi::kCountRevised] + counts[coppice::mpi::kCountGone];

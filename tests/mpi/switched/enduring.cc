@@ -1,7 +1,6 @@
 // Sums until it is told to end, whatever happens meanwhile: enduring STOP. Rank 0 says "round N"
 // now and then, and at the end how many sums were wrong, whether all members had gone the same ways
 // at all times, and how many had gone over switches. It ends when the file STOP is there.
-#include <dlfcn.h>
 #include <mpi.h>
 #include <unistd.h>
 
@@ -10,7 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "agents/mpi/tree/collective_table.h"
+#include "tests/mpi/tree_counts.h"
 
 namespace {
 
@@ -20,8 +19,7 @@ constexpr int kLengths[] = {2, 100, 3000};
 using Counts = std::vector<uint64_t>;
 
 Counts CountsNow() {
-  static auto* const read = reinterpret_cast<decltype(&coppice_mpi_tree_counts)>(
-      dlsym(RTLD_DEFAULT, "coppice_mpi_tree_counts"));
+  static auto* const read = coppice::FindTreeCounts();
   Counts counts(coppice::mpi::kTreeCounts);
   if (read != nullptr) read(counts.data(), coppice::mpi::kTreeCounts);
   return counts;

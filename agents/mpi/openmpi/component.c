@@ -1,0 +1,187 @@
+// Open MPI's component "coppice" of the framework coll: a module for each communicator, which
+// carries collectives out along trees and hands the others to the module below, as all do where
+// there is no tree. It is for Open MPI 4.1, whose headers it is built with.
+#include <stdlib.h>
+#include <string.h>
+
+#include "agents/mpi/openmpi/engine.h"
+#include "ompi/communicator/communicator.h"
+#include "ompi/mca/coll/base/base.h"
+#include "ompi/mca/coll/coll.h"
+#include "ompi/mca/hook/base/base.h"
+#include "ompi_config.h"
+#include "opal/mca/base/mca_base_var.h"
+
+#if OMPI_MAJOR_VERSION != 4 || OMPI_MINOR_VERSION != 1
+#error "the component was tried with Open MPI 4.1 alone; the preloaded library needs no more than MPI"
+#endif
+
+// --- parameters --------------------------------------------------------------------------------
+
+static int priority = 40;
+
+// Facts of the node and of the program have what the environment says as their preset. What is on
+// is for parameters alone, as the preloaded library goes by its variables.
+static struct {
+  const char* name;  // of the variable
+  const char* parameter;
+  bool has_preset;  // of that name in the environment
+  const char* help;
+  char* value;
+} settings[] = {
+    {"COPPICE_TREES", "trees", false,
+     "Whether collectives go along trees of Coppice: never, first-use or creation (the tree is "
+     "asked "
+     "for after some collectives of a communicator, or at its first one)",
+     NULL},
+    {"COPPICE_TREES_TYPE", "trees_type", false,
+     "Whose trees: auto, 1 (of the ranks) or 2 (of switches, wherever they can)", NULL},
+    {"COPPICE_TREES_AFTER", "trees_after", false,
+     "Collectives of a communicator before its tree is asked for (32); 0: the first one waits for "
+     "it",
+     NULL},
+    {"COPPICE_TREES_MAX_BYTES", "trees_max_bytes", false,
+     "The longest messages that go along trees, such as 8K; all of that length and below do", NULL},
+    {"COPPICE_AGENT", "agent", true, "The socket of the node's agent (/run/coppice/agent.sock)",
+     NULL},
+    {"COPPICE_HOST", "host", true, "This node's name in the fabric (the agent's)", NULL},
+    {"COPPICE_APPLICATION", "application", true, "The job's name (the program's)", NULL},
+    {"COPPICE_TIMEOUT_MS", "timeout_ms", true, "Of each question to the agent (2000)", NULL},
+    {"COPPICE_START_TIMEOUT_MS", "start_timeout_ms", true,
+     "Within which all ranks say that they have this component (20000)", NULL},
+    {"COPPICE_VERBOSE", "verbose", true, "1: rank 0 says on stderr what was done, and why not",
+     NULL},
+};
+enum { kSettings = sizeof settings / sizeof *settings };
+
+const char* coppice_component_setting(const char* name) {
+  for (int i = 0; i < kSettings; ++i) {
+    if (strcmp(settings[i].name, name) == 0) return settings[i].value;
+  }
+  return NULL;
+}
+
+static int RegisterParameters(void);
+static int Open(void);
+static int Close(void);
+static int InitQuery(bool enable_progress_threads, bool enable_mpi_threads);
+static mca_coll_base_module_t* CommQuery(struct ompi_communicator_t* comm, int* of_module);
+
+OMPI_MODULE_DECLSPEC extern mca_coll_base_component_t mca_coll_coppice_component;
+mca_coll_base_component_t mca_coll_coppice_component = {
+    .collm_version = {MCA_COLL_BASE_VERSION_2_0_0, .mca_component_name = "coppice",
+                      MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
+                                            OMPI_RELEASE_VERSION),
+                      .mca_open_component = Open, .mca_close_component = Close,
+                      .mca_register_component_params = RegisterParameters},
+    .collm_data = {MCA_BASE_METADATA_PARAM_NONE},
+    .collm_init_query = InitQuery,
+    .collm_comm_query = CommQuery,
+};
+
+static int RegisterParameters(void) {
+  const mca_base_component_t* const component = &mca_coll_coppice_component.collm_version;
+  mca_base_component_var_register(component, "priority", "Priority of the component coppice",
+                                  MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_6,
+                                  MCA_BASE_VAR_SCOPE_READONLY, &priority);
+  for (int i = 0; i < kSettings; ++i) {
+    settings[i].value = settings[i].has_preset ? getenv(settings[i].name) : NULL;
+    const int error = mca_base_component_var_register(
+        component, settings[i].parameter, settings[i].help, MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0,
+        OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY, &settings[i].value);
+    if (error < 0) return error;
+  }
+  return OMPI_SUCCESS;
+}
+
+static bool IsOn(void) {
+  const char* const trees = coppice_component_setting("COPPICE_TREES");
+  return trees != NULL && *trees != '\0' && strcmp(trees, "never") != 0;
+}
+
+// --- its begin and end -------------------------------------------------------------------------
+
+static void InitBottom(int argc, char** argv, int requested, int* provided) {
+  (void)argc, (void)argv, (void)requested, (void)provided;
+  coppice_engine_begin();
+}
+
+static void FinalizeTop(void) { coppice_engine_end(); }
+
+static ompi_hook_base_component_t hook = {
+    .hookm_version = {OMPI_HOOK_BASE_VERSION_1_0_0, .mca_component_name = "coppice",
+                      MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
+                                            OMPI_RELEASE_VERSION)},
+    .hookm_mpi_init_bottom = InitBottom,
+    .hookm_mpi_finalize_top = FinalizeTop,
+};
+
+static int Open(void) { return IsOn() ? ompi_hook_base_register_callbacks(&hook) : OMPI_SUCCESS; }
+
+static int Close(void) {
+  if (IsOn()) ompi_hook_base_deregister_callbacks(&hook);
+  return OMPI_SUCCESS;
+}
+
+static int InitQuery(bool enable_progress_threads, bool enable_mpi_threads) {
+  (void)enable_progress_threads, (void)enable_mpi_threads;
+  return OMPI_SUCCESS;
+}
+
+// --- a communicator's module -------------------------------------------------------------------
+
+typedef struct {
+  mca_coll_base_module_t super;
+  mca_coll_base_comm_coll_t below;
+  bool is_enabled;
+  coppice_kept kept;
+} Module;
+
+static void Construct(Module* module) {
+  memset(&module->below, 0, sizeof module->below);
+  memset(&module->kept, 0, sizeof module->kept);
+  module->is_enabled = false;
+}
+
+static void Destruct(Module* module) {
+  if (!module->is_enabled) return;
+  coppice_engine_forget(&module->kept);
+#define RELEASE(NAME, FUNCTION, ...) OBJ_RELEASE(module->below.coll_##FUNCTION##_module);
+  COPPICE_TREE_COLLECTIVES(RELEASE)
+}
+
+OBJ_CLASS_INSTANCE(Module, mca_coll_base_module_t, Construct, Destruct);
+
+#define CARRY(NAME, FUNCTION, ARGUMENTS, TRACE)                                                  \
+  static int FUNCTION##_along_tree(ARGUMENTS(COPPICE_PARAMETER), mca_coll_base_module_t* base) { \
+    Module* const module = (Module*)base;                                                        \
+    int error = MPI_SUCCESS;                                                                     \
+    if (coppice_engine_##FUNCTION(ARGUMENTS(COPPICE_ARGUMENT), &module->kept, &error)) {         \
+      return error;                                                                              \
+    }                                                                                            \
+    return module->below.coll_##FUNCTION(ARGUMENTS(COPPICE_ARGUMENT),                            \
+                                         module->below.coll_##FUNCTION##_module);                \
+  }
+COPPICE_TREE_COLLECTIVES(CARRY)
+
+static int Enable(mca_coll_base_module_t* base, struct ompi_communicator_t* comm) {
+  Module* const module = (Module*)base;
+#define IS_MISSING(NAME, FUNCTION, ...) || comm->c_coll->coll_##FUNCTION##_module == NULL
+  if (false COPPICE_TREE_COLLECTIVES(IS_MISSING)) return OMPI_ERR_NOT_FOUND;
+  module->below = *comm->c_coll;
+#define RETAIN(NAME, FUNCTION, ...) OBJ_RETAIN(module->below.coll_##FUNCTION##_module);
+  COPPICE_TREE_COLLECTIVES(RETAIN)
+  module->is_enabled = true;
+  return OMPI_SUCCESS;
+}
+
+static mca_coll_base_module_t* CommQuery(struct ompi_communicator_t* comm, int* of_module) {
+  if (!IsOn() || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2) return NULL;
+  Module* const module = OBJ_NEW(Module);
+  if (module == NULL) return NULL;
+  *of_module = priority;
+  module->super.coll_module_enable = Enable;
+#define OFFER(NAME, FUNCTION, ...) module->super.coll_##FUNCTION = FUNCTION##_along_tree;
+  COPPICE_TREE_COLLECTIVES(OFFER)
+  return &module->super;
+}

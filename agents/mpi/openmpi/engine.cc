@@ -1,0 +1,132 @@
+#include "agents/mpi/openmpi/engine.h"
+
+#include <cctype>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "agents/mpi/core/returned_errors.h"
+#include "agents/mpi/core/session.h"
+#include "agents/mpi/tree/kept_trees.h"
+#include "agents/mpi/tree/tree_collectives.h"
+#include "agents/mpi/tree/tree_questions.h"
+
+namespace coppice::mpi {
+namespace {
+
+// Where the collective that this thread is in keeps trees. Collectives that the engine calls
+// meanwhile come to the module again, and are not for trees.
+thread_local coppice_kept* kept_now = nullptr;
+coppice_kept nobody;  // while the engine begins or ends
+
+class Within final {
+ public:
+  explicit Within(coppice_kept* kept) : outer_(kept_now) { kept_now = kept; }
+  ~Within() { kept_now = outer_; }
+  Within(const Within&) = delete;
+  Within& operator=(const Within&) = delete;
+
+ private:
+  coppice_kept* const outer_;
+};
+
+std::string TextOfParameter(const std::string& name) {
+  const char* const value = coppice_component_setting(name.c_str());
+  return value == nullptr ? "" : value;
+}
+
+std::string Parameter(const std::string& name) {
+  std::string word = "coll_coppice_";
+  for (const char letter : name.substr(name.find('_') + 1))
+    word += static_cast<char>(std::tolower(letter));
+  return word;
+}
+
+std::string NoStrangers() { return ""; }
+
+constexpr SettingSource kParameters = {TextOfParameter, Parameter, NoStrangers};
+
+void (*forget_trees)(CommunicatorTrees*) = nullptr;
+
+std::mutex keeping_mutex;
+std::set<coppice_kept*> keeping;  // those with trees
+
+// Its trees, which it does not keep any more.
+CommunicatorTrees* TakeOut(coppice_kept* kept) {
+  const std::lock_guard lock(keeping_mutex);
+  keeping.erase(kept);
+  return static_cast<CommunicatorTrees*>(std::exchange(kept->trees, nullptr));
+}
+
+template <class Tree>
+int Carry(MPI_Comm comm, coppice_kept* kept, const Tree& tree, int* error) {
+  if (kept_now != nullptr) return 0;
+  const Within within(kept);
+  *error = MPI_SUCCESS;
+  return GoesAlongTree(comm, tree, error) ? 1 : 0;
+}
+
+}  // namespace
+
+void StartKeepingTrees(void (*forget)(CommunicatorTrees*)) { forget_trees = forget; }
+
+void EndKeepingTrees() {
+  for (;;) {
+    coppice_kept* kept = nullptr;
+    {
+      const std::lock_guard lock(keeping_mutex);
+      if (keeping.empty()) return;
+      kept = *keeping.begin();
+    }
+    forget_trees(TakeOut(kept));
+  }
+}
+
+bool FindKeptTrees(MPI_Comm comm, bool* was_kept, CommunicatorTrees** trees) {
+  if (comm == MPI_COMM_NULL || kept_now == nullptr || kept_now == &nobody) return false;
+  *was_kept = kept_now->was_kept != 0;
+  *trees = static_cast<CommunicatorTrees*>(kept_now->trees);
+  return true;
+}
+
+bool KeepTrees(MPI_Comm /*comm*/, CommunicatorTrees* trees) {
+  if (trees != nullptr) {
+    const std::lock_guard lock(keeping_mutex);
+    keeping.insert(kept_now);
+  }
+  kept_now->was_kept = 1;
+  kept_now->trees = trees;
+  return true;
+}
+
+}  // namespace coppice::mpi
+
+using namespace coppice::mpi;  // NOLINT: the parts of this very library
+
+void coppice_engine_begin(void) {
+  const Within within(&nobody);
+  LeaveErrorsToCallers();
+  Session::Get().Start(kParameters);
+  StartTrees();
+}
+
+void coppice_engine_end(void) {
+  const Within within(&nobody);
+  EndTrees();
+  Session::Get().End();
+}
+
+void coppice_engine_forget(coppice_kept* kept) {
+  CommunicatorTrees* const trees = TakeOut(kept);
+  if (trees == nullptr) return;
+  forget_trees(trees);
+  if (UsesTrees()) TellWhatIsGivenBack();
+}
+
+#define COPPICE_ENGINE_BODY(NAME, FORTRAN, ARGUMENTS, TRACE)                                   \
+  int coppice_engine_##FORTRAN(ARGUMENTS(COPPICE_PARAMETER), coppice_kept* kept, int* error) { \
+    const auto tree = [&] { return Tree##NAME(ARGUMENTS(COPPICE_ARGUMENT), error); };          \
+    return Carry(comm, kept, tree, error);                                                     \
+  }
+COPPICE_TREE_COLLECTIVES(COPPICE_ENGINE_BODY)
