@@ -171,7 +171,7 @@ class Package(unittest.TestCase):
             self.assertEqual(modes["./usr/bin/" + program], "-rwxr-xr-x")
             self.assertEqual(modes[f"./usr/share/doc/coppice-{mpi}/copyright"], "-rw-r--r--")
             files = [path for path in modes if not path.endswith("/")]
-            self.assertEqual(len(files), 7, files)
+            self.assertEqual(len(files), {"openmpi": 9, "mpich": 7}[mpi], files)
             self.assertEqual(modes["./usr/share/bash-completion/completions/" + program], "-rw-r--r--")
             depends = run("dpkg-deb", "--field", package, "Depends")
             for other, library in LIBRARIES.items():
@@ -189,6 +189,15 @@ class Package(unittest.TestCase):
                 self.assertIn("memetic", done.stdout)
                 with open(trace, encoding="utf-8") as file:
                     self.assertIn("ranks 2\n", file.read())
+
+    def test_open_mpi_finds_its_components(self):
+        with tempfile.TemporaryDirectory() as root:
+            run("dpkg-deb", "--extract", self.of_mpi["openmpi"], root)
+            (folder,) = glob.glob(f"{root}/usr/lib/**/coppice/openmpi", recursive=True)
+            said = run("env", f"OMPI_MCA_mca_base_component_path={folder}:SYS_DEFAULT", "ompi_info", "--param", "all",
+                       "coppice", "--level", "9")
+            for word in ("MCA coll: coppice", "MCA topo: coppice", "coll_coppice_trees", "coll_coppice_reorder"):
+                self.assertIn(word, said)
 
     def test_the_scripts_for_slurm_are_whole(self):
         # As they lie in the package, next to each other.

@@ -14,11 +14,14 @@ TREES_AT_ONCE = {"COPPICE_TREES_AFTER": 0, "COPPICE_TREES_MAX_BYTES": 2**31 - 1}
 
 
 def variables_of_component(environment):
-    """What Open MPI's component is told instead, where it is named as what is to be preloaded."""
-    component = str(environment["LD_PRELOAD"])
-    variables = {"OMPI_MCA_mca_base_component_path": os.path.dirname(component) + ":SYS_DEFAULT"}
+    """What Open MPI's components are told instead, where one is named as what is to be preloaded. The library that is
+    preloaded traces."""
+    folder = os.path.dirname(str(environment["LD_PRELOAD"]))
+    variables = {"OMPI_MCA_mca_base_component_path": folder + ":SYS_DEFAULT"}
+    if "COPPICE_TRACE" in environment:
+        variables["LD_PRELOAD"] = os.path.join(os.path.dirname(folder), "libcoppice_mpi_openmpi.so")
     for name, value in environment.items():
-        if name.startswith("COPPICE_TREES"):
+        if name.startswith(("COPPICE_TREES", "COPPICE_REORDER")):
             variables[f"OMPI_MCA_coll_coppice_{name.removeprefix('COPPICE_').lower()}"] = value
         elif name != "LD_PRELOAD":
             variables[name] = value

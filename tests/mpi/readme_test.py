@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The commands of agents/mpi/README.md, as they stand, start the agent and programs of both MPIs.
 
-Usage: readme_test.py BUILD COPPICED COPPICE_AGENT LIBRARY_OPENMPI LIBRARY_MPICH
+Usage: readme_test.py BUILD COPPICED COPPICE_AGENT LIBRARY_OPENMPI LIBRARY_MPICH COMPONENT_OPENMPI
 """
 import os
 import pathlib
@@ -13,7 +13,7 @@ import unittest
 from coppiced_process import Coppiced
 
 BUILD, COPPICED = sys.argv[1:3]
-BUILT = sys.argv[3:6]
+BUILT, COMPONENT = sys.argv[3:6], sys.argv[6]
 README = pathlib.Path(__file__).resolve().parents[2] / "agents/mpi/README.md"
 TIMEOUT_S = 600
 # The programs are compiled when the agent's socket is there, however busy the machine is; idle ranks of MPICH
@@ -30,13 +30,13 @@ set -e
 """
 # Open MPI may not look for networks or devices; and trees and answers are waited for.
 VARIABLES = {"OMPI_MCA_btl": "self,vader,tcp", "OMPI_MCA_pml": "ob1",
-             "COPPICE_TREES_AFTER": "0", "COPPICE_TIMEOUT_MS": "20000"}
+             "COPPICE_TREES_AFTER": "0", "OMPI_MCA_coll_coppice_trees_after": "0", "COPPICE_TIMEOUT_MS": "20000"}
 
 
-def commands():
-    """Of the first block of commands, a line each."""
-    block = re.search(r"^(    .*\n)+", README.read_text(encoding="utf-8"), re.MULTILINE).group()
-    return [line[4:] for line in block.splitlines()]
+def commands(block=0):
+    """Of a block of commands, a line each: the first one, and that of the component."""
+    blocks = re.finditer(r"^(    .*\n)+", README.read_text(encoding="utf-8"), re.MULTILINE)
+    return [line[4:] for line in list(blocks)[block].group().splitlines()]
 
 
 class Readme(unittest.TestCase):
@@ -53,12 +53,15 @@ class Readme(unittest.TestCase):
             place = os.path.relpath(path, BUILD)
             named = place if "/node/" in place else "$lib/" + os.path.basename(place)
             self.assertIn(named, text)
+        text = "\n".join(commands(1))
+        self.assertIn("--target coppice_openmpi_component\n", text)
+        self.assertIn("$PWD/build/try/" + os.path.dirname(os.path.relpath(COMPONENT, BUILD)) + ":", text)
 
     def test_the_commands_run(self):
         daemon = Coppiced(COPPICED, entries=64)
         self.addCleanup(daemon.clean_up)
         daemon.start().wait_until_listening()
-        text = "\n".join(line for line in commands() if not line.startswith("cmake "))
+        text = "\n".join(line for line in commands() + commands(1) if not line.startswith("cmake "))
         for here, there in (("/tmp/coppice-try", daemon.directory), ("$PWD/build/try", BUILD),
                             ("build/try", BUILD)):
             self.assertIn(here, text)
@@ -69,9 +72,10 @@ class Readme(unittest.TestCase):
         with open(os.path.join(daemon.directory, "agent.log"), encoding="utf-8") as log:
             said = done.stdout + done.stderr + log.read()
         self.assertEqual(0, done.returncode, said)
-        self.assertEqual(2, done.stdout.count("the sum of all ranks is 6\n"), said)
+        self.assertEqual(3, done.stdout.count("the sum of all ranks is 6\n"), said)
+        self.assertIn('parameter "coll_coppice_trees"', done.stdout)
         along = re.findall(r"^coppice: trees: .* allreduce=(\d+) ", done.stderr, re.MULTILINE)
-        self.assertEqual(2, len(along), said)
+        self.assertEqual(3, len(along), said)
         self.assertNotIn("0", along, said)
         self.assertTrue(os.path.exists(os.path.join(daemon.directory, "sums.trace")), said)
 

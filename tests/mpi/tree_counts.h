@@ -8,10 +8,12 @@
 
 namespace coppice {
 
-// coppice_mpi_tree_counts of what is preloaded, or of Open MPI's component, which it has loaded for
-// itself alone; null: neither is there. After MPI_Init.
+// Open MPI's component, which it has loaded for itself alone; null: it has not. After MPI_Init.
+inline void* FindTreeComponent() { return dlopen("mca_coll_coppice.so", RTLD_LAZY | RTLD_NOLOAD); }
+
+// coppice_mpi_tree_counts of the component, or of what is preloaded; null: neither is there.
 inline auto* FindTreeCounts() {
-  void* const component = dlopen("mca_coll_coppice.so", RTLD_LAZY | RTLD_NOLOAD);
+  void* const component = FindTreeComponent();
   void* const from = component == nullptr ? RTLD_DEFAULT : component;
   return reinterpret_cast<decltype(&coppice_mpi_tree_counts)>(
       dlsym(from, "coppice_mpi_tree_counts"));

@@ -67,7 +67,7 @@ class Uses(unittest.TestCase):
         self.assertEqual(2 * 3 * 200, counts(said)["native"])
 
     def test_one_that_is_to_wait_does(self):
-        _, said = self.run_program(2, "long", 10, COPPICE_TREES_AFTER=0)
+        _, said = self.run_program(2, "long", 10, **mpi_run.TREES_AT_ONCE)
         self.assertEqual(1, said.count(WAITS), said)
         self.assertEqual(2 * 10, counts(said)["allreduce"])
 
@@ -79,13 +79,17 @@ class Uses(unittest.TestCase):
         self.assertIn("no trees: all ranks are on one host", said)
         self.assertEqual(0, counts(said)["asked"])
 
-    def test_lengths_at_which_the_mpi_library_is_sooner(self):
+    def test_lengths_that_go_along_trees(self):
         """4, 8,188, 8,192, 65,536, 262,144, 262,148 bytes and 1 MiB, twice each at two ranks."""
         at_once = {"COPPICE_TREES_AFTER": 0}
-        for most, along in ((None, 4), (8192, 3), (100000, 4), (2**20, 7), (0, 0)):
-            more = {} if most is None else {"COPPICE_TREES_MAX_BYTES": most}
-            said = counts(self.run_program(2, "sizes", **at_once, **more)[1])
+        for most, along in ((8192, 3), (100000, 4), (2**20, 7), (0, 0)):
+            said = counts(self.run_program(2, "sizes", COPPICE_TREES_MAX_BYTES=most, **at_once)[1])
             self.assertEqual((4 * along, 4 * (7 - along)), (said["allreduce"], said["native"]), most)
+        # Without a limit each is tried both ways, the tree first, which a new tree of the script's begins anew.
+        said = counts(self.run_program(2, "sizes", **at_once)[1])
+        self.assertEqual(4 * 7, said["allreduce"] + said["native"])
+        self.assertGreaterEqual(said["allreduce"], 2 * 7)
+        self.assertGreater(said["native"], 0)
 
     def longest(self, **variables):
         out, _ = self.run_program(2, "segments", 2**20, **variables, **mpi_run.TREES_AT_ONCE)

@@ -98,12 +98,16 @@ using namespace coppice::mpi;  // NOLINT: the parts of this very library
                   [&] { TracePersistent(*request, [&] { TRACE; }); });                       \
   }
 
-#define COPPICE_C_CALL(NAME, FORTRAN, ARGUMENTS, TRACE)                                       \
-  int MPI_##NAME(ARGUMENTS(COPPICE_PARAMETER)) {                                              \
-    int error = MPI_SUCCESS;                                                                  \
-    const auto tree = [&] { return Tree##NAME(ARGUMENTS(COPPICE_ARGUMENT), &error); };        \
-    if (!GoesAlongTree(comm, tree, &error)) error = PMPI_##NAME(ARGUMENTS(COPPICE_ARGUMENT)); \
-    return Traced(error, [&] { TRACE; });                                                     \
+#define COPPICE_C_CALL(NAME, FORTRAN, ARGUMENTS, TRACE)                                           \
+  int MPI_##NAME(ARGUMENTS(COPPICE_PARAMETER)) {                                                  \
+    int error = MPI_SUCCESS;                                                                      \
+    MeasuredCall measured;                                                                        \
+    const auto tree = [&] { return Tree##NAME(ARGUMENTS(COPPICE_ARGUMENT), &measured, &error); }; \
+    if (!GoesAlongTree(comm, tree, &measured, &error)) {                                          \
+      error = PMPI_##NAME(ARGUMENTS(COPPICE_ARGUMENT));                                           \
+      measured.End();                                                                             \
+    }                                                                                             \
+    return Traced(error, [&] { TRACE; });                                                         \
   }
 
 namespace {

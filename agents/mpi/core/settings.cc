@@ -17,7 +17,7 @@ std::string TextOfVariable(const std::string& name) {
   return value == nullptr ? "" : value;
 }
 
-std::string Variable(const std::string& name) { return name; }
+std::string SameName(const std::string& name) { return name; }
 
 std::string StrangeVariables() { return UnknownVariables(environ); }
 
@@ -88,7 +88,7 @@ class Reader {
 
 }  // namespace
 
-const SettingSource kEnvironment = {TextOfVariable, Variable, StrangeVariables};
+const SettingSource kEnvironment = {TextOfVariable, SameName, StrangeVariables};
 
 Settings ReadSettings(const SettingSource& source, std::string* problems) {
   Reader reader(source, problems);

@@ -24,8 +24,8 @@ struct AgreedSettings {
   // COPPICE_TREES_AFTER: collectives of a communicator before its tree is asked for, and again as
   // many before the answer is looked for; 0: it is waited for at once
   int trees_after = 32;
-  // COPPICE_TREES_MAX_BYTES: the longest messages that go along trees; negative: those that
-  // communicator_trees.h says
+  // COPPICE_TREES_MAX_BYTES: the longest messages that go along trees, all of them; negative: which
+  // way is sooner is measured (tree/trial.h)
   int trees_max_bytes = -1;
   // COPPICE_TREES_TYPE=auto|1|2: 2: of type II, even if nobody has measured what its switches take
   TreesType trees_type = TreesType::kAuto;

@@ -1,5 +1,6 @@
 #include "agents/mpi/openmpi/engine.h"
 
+#include <bit>
 #include <cctype>
 #include <mutex>
 #include <set>
@@ -8,6 +9,7 @@
 
 #include "agents/mpi/core/returned_errors.h"
 #include "agents/mpi/core/session.h"
+#include "agents/mpi/topology/reordering.h"
 #include "agents/mpi/tree/kept_trees.h"
 #include "agents/mpi/tree/tree_collectives.h"
 #include "agents/mpi/tree/tree_questions.h"
@@ -18,7 +20,7 @@ namespace {
 // Where the collective that this thread is in keeps trees. Collectives that the engine calls
 // meanwhile come to the module again, and are not for trees.
 thread_local coppice_kept* kept_now = nullptr;
-coppice_kept nobody;  // while the engine begins or ends
+coppice_kept nobody;  // while the engine begins, ends or makes a communicator
 
 class Within final {
  public:
@@ -60,11 +62,16 @@ CommunicatorTrees* TakeOut(coppice_kept* kept) {
 }
 
 template <class Tree>
-int Carry(MPI_Comm comm, coppice_kept* kept, const Tree& tree, int* error) {
+int Carry(MPI_Comm comm, coppice_kept* kept, const Tree& tree, coppice_measured* measured,
+          int* error) {
   if (kept_now != nullptr) return 0;
   const Within within(kept);
   *error = MPI_SUCCESS;
-  return GoesAlongTree(comm, tree, error) ? 1 : 0;
+  MeasuredCall call;
+  const bool is_taken = GoesAlongTree(
+      comm, [&] { return tree(&call); }, &call, error);
+  *measured = std::bit_cast<coppice_measured>(call);
+  return is_taken ? 1 : 0;
 }
 
 }  // namespace
@@ -117,6 +124,10 @@ void coppice_engine_end(void) {
   Session::Get().End();
 }
 
+void coppice_engine_ended(const coppice_measured* measured) {
+  std::bit_cast<MeasuredCall>(*measured).End();
+}
+
 void coppice_engine_forget(coppice_kept* kept) {
   CommunicatorTrees* const trees = TakeOut(kept);
   if (trees == nullptr) return;
@@ -124,9 +135,39 @@ void coppice_engine_forget(coppice_kept* kept) {
   if (UsesTrees()) TellWhatIsGivenBack();
 }
 
-#define COPPICE_ENGINE_BODY(NAME, FORTRAN, ARGUMENTS, TRACE)                                   \
-  int coppice_engine_##FORTRAN(ARGUMENTS(COPPICE_PARAMETER), coppice_kept* kept, int* error) { \
-    const auto tree = [&] { return Tree##NAME(ARGUMENTS(COPPICE_ARGUMENT), error); };          \
-    return Carry(comm, kept, tree, error);                                                     \
+#define COPPICE_ENGINE_BODY(NAME, FORTRAN, ARGUMENTS, TRACE)                     \
+  int coppice_engine_##FORTRAN(ARGUMENTS(COPPICE_PARAMETER), coppice_kept* kept, \
+                               coppice_measured* measured, int* error) {         \
+    const auto tree = [&](MeasuredCall* call) {                                  \
+      return Tree##NAME(ARGUMENTS(COPPICE_ARGUMENT), call, error);               \
+    };                                                                           \
+    return Carry(comm, kept, tree, measured, error);                             \
   }
 COPPICE_TREE_COLLECTIVES(COPPICE_ENGINE_BODY)
+
+int coppice_engine_reorders(void) { return Session::Get().settings().reorder ? 1 : 0; }
+
+int coppice_engine_cart_create(MPI_Comm comm, int dimensions, const int* sizes, const int* periods,
+                               MPI_Comm* made, int* error) {
+  const Within within(&nobody);
+  return ReorderGrid(comm, {dimensions, sizes, periods}, made, error) ? 1 : 0;
+}
+
+int coppice_engine_dist_graph_create(MPI_Comm comm, int count, const int* sources,
+                                     const int* degrees, const int* destinations,
+                                     const int* weights, MPI_Info info, MPI_Comm* made,
+                                     int* error) {
+  const Within within(&nobody);
+  const DistGraph graph = {count, sources, degrees, destinations, weights};
+  return ReorderDistGraph(comm, graph, info, made, error) ? 1 : 0;
+}
+
+int coppice_engine_dist_graph_create_adjacent(MPI_Comm comm, int in_degree, const int* sources,
+                                              const int* in_weights, int out_degree,
+                                              const int* destinations, const int* out_weights,
+                                              MPI_Info info, MPI_Comm* made, int* error) {
+  const Within within(&nobody);
+  const AdjacentGraph graph = {in_degree,  sources,      in_weights,
+                               out_degree, destinations, out_weights};
+  return ReorderAdjacentGraph(comm, graph, info, made, error) ? 1 : 0;
+}

@@ -1,9 +1,10 @@
-// What Open MPI's component (component.c, of C as Open MPI's headers are) has of the engine in
-// agents/mpi/core and tree.
+// What Open MPI's components (of C as Open MPI's headers are) have of the engine in
+// agents/mpi/core, tree and topology.
 #ifndef COPPICE_AGENTS_MPI_OPENMPI_ENGINE_H_
 #define COPPICE_AGENTS_MPI_OPENMPI_ENGINE_H_
 
 #include <mpi.h>
+#include <stdint.h>
 
 #include "agents/mpi/tree/collective_table.h"
 
@@ -28,13 +29,37 @@ void coppice_engine_end(void);
 // When the communicator goes: by this member alone, from within MPI.
 void coppice_engine_forget(coppice_kept* kept);
 
+// A call that the module below carries out, and how long it takes (trial.h): all zero at first.
+typedef struct {
+  void* trial;
+  int64_t begun;
+} coppice_measured;
+
 // coppice_engine_bcast(...) and the others: 1: it was carried out, and *error is what the module
-// returns; 0, at all members: the module below is to do it. So it is for all that the engine itself
-// calls.
-#define COPPICE_ENGINE_CALL(NAME, FORTRAN, ARGUMENTS, TRACE) \
-  int coppice_engine_##FORTRAN(ARGUMENTS(COPPICE_PARAMETER), coppice_kept* kept, int* error);
+// returns; 0, at all members: the module below is to do it, and coppice_engine_ended to be called
+// then. So it is for all that the engine itself calls.
+#define COPPICE_ENGINE_CALL(NAME, FORTRAN, ARGUMENTS, TRACE)                     \
+  int coppice_engine_##FORTRAN(ARGUMENTS(COPPICE_PARAMETER), coppice_kept* kept, \
+                               coppice_measured* measured, int* error);
 typedef int Count;
 COPPICE_TREE_COLLECTIVES(COPPICE_ENGINE_CALL)
+void coppice_engine_ended(const coppice_measured* measured);
+
+// Whether topologies made with reorder are asked for.
+int coppice_engine_reorders(void);
+
+// Collective over `comm`. 1: *made was made in an order of Coppice's, and *error is what the module
+// returns; 0, at all members: the native function is to make it (topology/reordering.h). So it is
+// for topologies that the engine itself makes.
+int coppice_engine_cart_create(MPI_Comm comm, int dimensions, const int* sizes, const int* periods,
+                               MPI_Comm* made, int* error);
+int coppice_engine_dist_graph_create(MPI_Comm comm, int count, const int* sources,
+                                     const int* degrees, const int* destinations,
+                                     const int* weights, MPI_Info info, MPI_Comm* made, int* error);
+int coppice_engine_dist_graph_create_adjacent(MPI_Comm comm, int in_degree, const int* sources,
+                                              const int* in_weights, int out_degree,
+                                              const int* destinations, const int* out_weights,
+                                              MPI_Info info, MPI_Comm* made, int* error);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,8 @@
 #include "agents/mpi/tree/communicator_trees.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <chrono>
 #include <mutex>
 #include <new>
@@ -13,6 +15,9 @@
 
 namespace coppice::mpi {
 namespace {
+
+// Of the tree for messages from kMiddle to kLong.
+constexpr uint64_t kAskedInTheMiddle = uint64_t{64} << 10U;
 
 // What the others are to be told.
 void Set(GrantedTree granted, CommunicatorTree* tree) {
@@ -47,6 +52,7 @@ bool Install(int rank, CommunicatorTree* tree, int* wasted_ms) {
   }
   if (!tree->pieces.Start(Pipeline::Pieces(tree->shape)) || !tree->packed.Start(1)) return false;
   tree->revision = tree->told.revision;
+  tree->trials.clear();
   if (!tree->IsRoot()) return true;
   Session& session = Session::Get();
   TreeFollower& follower = TreeFollower::Get();
@@ -240,12 +246,12 @@ struct CommunicatorTrees {
   struct OfLength {
     Place wanted, over_ranks;
   };
-  OfLength of_short, of_long;
+  OfLength of_short, of_middle, of_long;
   bool is_closed = false;  // no trees any more; the same on all members
 
   template <class Work>
   void ForEachPlace(const Work& work) {
-    for (OfLength* const of : {&of_short, &of_long}) {
+    for (OfLength* const of : {&of_short, &of_middle, &of_long}) {
       work(&of->wanted);
       work(&of->over_ranks);
     }
@@ -312,10 +318,15 @@ CommunicatorTrees* Begin(MPI_Comm comm) {
   return trees;
 }
 
-bool GoAlongTrees(uint64_t bytes) {
-  const int most = Session::Get().settings().trees_max_bytes;
-  if (most >= 0) return bytes <= static_cast<uint64_t>(most);
-  return bytes < kLong || bytes >= kLongEnough;
+// The choice is the user's: all messages up to that length go along trees.
+bool IsFixed() { return Session::Get().settings().trees_max_bytes >= 0; }
+
+// Which of them is for messages of that length, and which length it is asked for.
+CommunicatorTrees::OfLength* TreesFor(uint64_t bytes, CommunicatorTrees* trees, uint64_t* asked) {
+  const bool is_middle = bytes >= kMiddle && bytes < kLong && !IsFixed();
+  *asked = bytes < kMiddle ? bytes : is_middle ? kAskedInTheMiddle : std::max(bytes, kLong);
+  if (bytes < kMiddle) return &trees->of_short;
+  return is_middle ? &trees->of_middle : &trees->of_long;
 }
 
 // Collective, before each collective of that length: it is asked for, or the answer is looked for,
@@ -376,15 +387,15 @@ bool CommunicatorTree::IsChanged() const {
 
 CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes,
                          const SwitchWork& work) {
-  if (!GoAlongTrees(bytes)) return nullptr;
+  const int most = Session::Get().settings().trees_max_bytes;
+  if (IsFixed() && bytes > static_cast<uint64_t>(most)) return nullptr;
   bool was_seen = false;
   CommunicatorTrees* trees = nullptr;
   if (!Find(comm, &was_seen, &trees)) return nullptr;
   if (!was_seen) trees = Begin(comm);
   if (trees == nullptr || trees->is_closed) return nullptr;
-  const bool is_long = bytes >= kLong;
-  CommunicatorTrees::OfLength* const of = is_long ? &trees->of_long : &trees->of_short;
-  const uint64_t asked = is_long ? std::max(bytes, kAskedAtLeast) : bytes;
+  uint64_t asked = 0;
+  CommunicatorTrees::OfLength* const of = TreesFor(bytes, trees, &asked);
   const auto advance = [&](TreesType type, CommunicatorTrees::Place* place) {
     const bool may_be = Advance(comm, type, operation, asked, place);
     if (may_be && IsDue(&place->tree)) Renew(comm, &place->tree);
@@ -404,6 +415,20 @@ CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t by
   }
   if (!may_be) trees->Close();
   return may_be && tree->id != 0 ? tree : nullptr;
+}
+
+bool IsSooner(MPI_Comm comm, TreeCount what, uint64_t bytes, CommunicatorTree* tree,
+              MeasuredCall* measured) {
+  if (IsFixed()) return true;
+  Trial& trial = tree->trials[{what, std::bit_width(bytes)}];
+  if (trial.IsDue()) {
+    std::array<double, 2> longest = trial.UsualTimes();
+    PMPI_Allreduce(MPI_IN_PLACE, longest.data(), 2, MPI_DOUBLE, MPI_MAX, comm);
+    trial.Decide(longest);
+  }
+  const Way way = trial.Next();
+  if (trial.IsMeasured()) *measured = MeasuredCall(&trial);
+  return way == Way::kTree;
 }
 
 void SpoilTreesOf(MPI_Comm comm) {

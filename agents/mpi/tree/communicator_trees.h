@@ -31,16 +31,20 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agents/mpi/tree/carried_tree.h"
+#include "agents/mpi/tree/collective_table.h"
 #include "agents/mpi/tree/tag_pool.h"
 #include "agents/mpi/tree/tree_memory.h"
 #include "agents/mpi/tree/tree_news.h"
 #include "agents/mpi/tree/tree_questions.h"
 #include "agents/mpi/tree/tree_shape.h"
+#include "agents/mpi/tree/trial.h"
 #include "client/library/coppice.h"
 
 namespace coppice::mpi {
@@ -80,6 +84,8 @@ struct CommunicatorTree {
   bool is_change_told = false;
   int untold = 0;    // collectives since the root could last say something
   int patience = 1;  // carried and broken: of these, before it is asked
+  // Of a collective (kCountBcast) of so many bits in its length; from when the tree is there.
+  std::map<std::pair<TreeCount, int>, Trial> trials;
 
   bool IsRoot() const { return shape.parent < 0; }
   bool IsMember(int rank) const { return rank >= 0 && rank < tags.members.size(); }
@@ -91,23 +97,22 @@ struct CommunicatorTree {
   std::shared_ptr<const TreeNews> news;  // of the root only
 };
 
-// A communicator has a tree for short messages and one for long ones, because no tree suits both:
+// A communicator has a tree for short messages, one for those in the middle and one for long ones,
+// because no tree suits all:
 //
-//     bytes   0 ........ kLong ............ kLongEnough ............
-//     tree    wide, low  none: natively     narrow, pipelined     64 hosts, 8 MiB along a star: 25
+//     bytes   0 ........ kMiddle ............ kLong ............
+//     tree    wide, low                       narrow, pipelined   64 hosts, 8 MiB along a star: 25
 //                                                                 times longer
 //
 // Bytes of a collective are the same on all members, so that they agree which tree it is and count
-// alike. With COPPICE_TREES_MAX_BYTES messages of all lengths up to that one go along trees, and no
-// longer ones.
+// alike. Whether it goes along the tree is measured (trial.h). With COPPICE_TREES_MAX_BYTES it is
+// not: messages of all lengths up to that one go along trees, two of them, and no longer ones.
 
 // From coppice-plan tree over 64 hosts with the preset costs, Allreduce: a star, the best for a
-// Barrier (0 bytes), takes at most 3 times as long as the best tree below kLong, and 20 times at 1
-// MiB. From kAskedAtLeast on one tree is the best, which takes 1.6 times as long as the best for
-// kLong.
-constexpr uint64_t kLong = uint64_t{8} << 10U;
-constexpr uint64_t kAskedAtLeast = uint64_t{256} << 10U;
-constexpr uint64_t kLongEnough = kAskedAtLeast + 1;
+// Barrier (0 bytes), takes at most 3 times as long as the best tree below kMiddle, and 20 times at
+// 1 MiB. From kLong on one tree is the best, which takes 1.6 times as long as the best for kMiddle.
+constexpr uint64_t kMiddle = uint64_t{8} << 10U;
+constexpr uint64_t kLong = uint64_t{256} << 10U;
 
 // Collective over `comm`, for a collective of so many bytes, once; null on all ranks if there is no
 // tree for it. `work`: what it would be for switches: the tree is over switches only if they can do
@@ -115,6 +120,11 @@ constexpr uint64_t kLongEnough = kAskedAtLeast + 1;
 // std::bad_alloc (WithMemory of tree_collectives.h).
 CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes,
                          const SwitchWork& work);
+
+// Collective over `comm`, for the collective that TreeOf gave the tree for: whether it goes along
+// it. *measured is the call, if it is. Throws std::bad_alloc.
+bool IsSooner(MPI_Comm comm, TreeCount what, uint64_t bytes, CommunicatorTree* tree,
+              MeasuredCall* measured);
 
 // This member leaves a collective to the MPI library which others may carry out along a tree: what
 // they send nobody receives. Tags of these trees are not handed out again.

@@ -189,10 +189,10 @@ void SayCounts() {
 
 void CountTree(TreeCount what) { counted[what].fetch_add(1, std::memory_order_relaxed); }
 
-bool TreeBarrier(MPI_Comm comm, int* error) {
+bool TreeBarrier(MPI_Comm comm, MeasuredCall* measured, int* error) {
   const SwitchWork work;
   CommunicatorTree* const tree = TreeOf(comm, COPPICE_OPERATION_BARRIER, 0, work);
-  if (tree == nullptr) return Native();
+  if (tree == nullptr || !IsSooner(comm, kCountBarrier, 0, tree, measured)) return Native();
   if (tree->carried != nullptr) {
     return RunAlongSwitches(*tree, work, nullptr, nullptr, kCountBarrier, error);
   }
@@ -209,7 +209,8 @@ bool TreeBarrier(MPI_Comm comm, int* error) {
   return Run(comm, tree, Reach::kAll, &flow, kCountBarrier, error);
 }
 
-bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm, int* error) {
+bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
+               MeasuredCall* measured, int* error) {
   TypeLayout layout;
   if (count < 0 || !LayoutOf(type, &layout)) return Native();
   const MPI_Count bytes = count * layout.size;
@@ -225,7 +226,7 @@ bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm co
   // What members ask each other depends on the bytes alone, which are the same at all of them.
   const bool has_room = bytes > kMaxPacked ? AllSay(comm, layout.IsPlainBytes())
                                            : tree->packed.Reserve(comm, static_cast<size_t>(bytes));
-  if (!has_room) return Native();
+  if (!has_room || !IsSooner(comm, kCountBcast, work.bytes, tree, measured)) return Native();
   const bool is_sender = tree->shape.rank == root, is_plain = layout.IsPlainBytes();
   Flow flow;
   LayoutOf(MPI_BYTE, &flow.layout);
@@ -254,7 +255,7 @@ bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm co
 }
 
 bool TreeReduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root,
-                MPI_Comm comm, int* error) {
+                MPI_Comm comm, MeasuredCall* measured, int* error) {
   Flow flow;
   const auto may = [&](const TypeLayout& layout) {
     return MayReduce(send, receive, count, layout, root, comm);
@@ -262,7 +263,10 @@ bool TreeReduce(const void* send, void* receive, int count, MPI_Datatype type, M
   SwitchWork work;
   CommunicatorTree* const tree =
       TreeForReduction(COPPICE_OPERATION_REDUCE, count, type, op, comm, may, &flow, &work);
-  if (tree == nullptr || !tree->IsMember(root)) return Native();
+  if (tree == nullptr || !tree->IsMember(root) ||
+      !IsSooner(comm, kCountReduce, work.bytes, tree, measured)) {
+    return Native();
+  }
   const TreeShape& shape = tree->shape;
   flow.input = send == MPI_IN_PLACE ? receive : send;
   if (tree->carried != nullptr) {
@@ -280,7 +284,7 @@ bool TreeReduce(const void* send, void* receive, int count, MPI_Datatype type, M
 }
 
 bool TreeAllreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
-                   MPI_Comm comm, int* error) {
+                   MPI_Comm comm, MeasuredCall* measured, int* error) {
   Flow flow;
   const auto may = [&](const TypeLayout& layout) {
     return MayAllreduce(send, receive, count, layout);
@@ -288,7 +292,9 @@ bool TreeAllreduce(const void* send, void* receive, int count, MPI_Datatype type
   SwitchWork work;
   CommunicatorTree* const tree =
       TreeForReduction(COPPICE_OPERATION_ALLREDUCE, count, type, op, comm, may, &flow, &work);
-  if (tree == nullptr) return Native();
+  if (tree == nullptr || !IsSooner(comm, kCountAllreduce, work.bytes, tree, measured)) {
+    return Native();
+  }
   flow.input = send == MPI_IN_PLACE ? receive : send;
   if (tree->carried != nullptr) {
     return RunAlongSwitches(*tree, work, flow.input, receive, kCountAllreduce, error);

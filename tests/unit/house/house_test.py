@@ -85,7 +85,7 @@ TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "CHANGELOG.md", "CONTRIBUTIN
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 VARIABLE = re.compile(r'"(COPPICE_[A-Z_]+)"')
 # From C++, Lua, Python or a shell.
-READ = re.compile(r'(?:getenv|FromEnvironment|environment\.\w+(?:<\w+>)?)\(\s*"(COPPICE_[A-Z_]+)"|'
+READ = re.compile(r'(?:getenv|FromEnvironment|reader\.\w+(?:<\w+>)?)\(\s*"(COPPICE_[A-Z_]+)"|'
                   r'\$\{?(COPPICE_[A-Z_]+)|export (COPPICE_[A-Z_]+)=')
 EVENT = re.compile(r'"((?:config|daemon|entries|events|group|job|lids|link|node|placement|port|profile|quota|sm|store'
                    r'|sweep|switch|trees)\.[a-z_]+)"')

@@ -1,6 +1,7 @@
 // Open MPI's component "coppice" of the framework coll: a module for each communicator, which
 // carries collectives out along trees and hands the others to the module below, as all do where
-// there is no tree. It is for Open MPI 4.1, whose headers it is built with.
+// there is no tree. It has the parameters, and begins and ends the engine, for topo_component.c,
+// too. Both are for Open MPI 4.1, whose headers they are built with.
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +12,6 @@
 #include "ompi/mca/hook/base/base.h"
 #include "ompi_config.h"
 #include "opal/mca/base/mca_base_var.h"
-
-#if OMPI_MAJOR_VERSION != 4 || OMPI_MINOR_VERSION != 1
-#error "the component was tried with Open MPI 4.1 alone; the preloaded library needs no more than MPI"
-#endif
 
 // --- parameters --------------------------------------------------------------------------------
 
@@ -41,7 +38,14 @@ static struct {
      "it",
      NULL},
     {"COPPICE_TREES_MAX_BYTES", "trees_max_bytes", false,
-     "The longest messages that go along trees, such as 8K; all of that length and below do", NULL},
+     "All messages up to this length go along trees, such as 8K, and no longer ones; without it "
+     "which way is sooner is measured",
+     NULL},
+    {"COPPICE_REORDER", "reorder", false,
+     "1: topologies made with reorder are in an order of Coppice's (component coppice of topo)",
+     NULL},
+    {"COPPICE_REORDER_BUDGET_MS", "reorder_budget_ms", false,
+     "How long the daemon may search for such an order (1000)", NULL},
     {"COPPICE_AGENT", "agent", true, "The socket of the node's agent (/run/coppice/agent.sock)",
      NULL},
     {"COPPICE_HOST", "host", true, "This node's name in the fabric (the agent's)", NULL},
@@ -94,10 +98,12 @@ static int RegisterParameters(void) {
   return OMPI_SUCCESS;
 }
 
-static bool IsOn(void) {
-  const char* const trees = coppice_component_setting("COPPICE_TREES");
-  return trees != NULL && *trees != '\0' && strcmp(trees, "never") != 0;
+static bool IsGiven(const char* name, const char* off) {
+  const char* const value = coppice_component_setting(name);
+  return value != NULL && *value != '\0' && strcmp(value, off) != 0;
 }
+static bool HasTrees(void) { return IsGiven("COPPICE_TREES", "never"); }
+static bool IsOn(void) { return HasTrees() || IsGiven("COPPICE_REORDER", "0"); }
 
 // --- its begin and end -------------------------------------------------------------------------
 
@@ -134,13 +140,14 @@ typedef struct {
   mca_coll_base_module_t super;
   mca_coll_base_comm_coll_t below;
   bool is_enabled;
+  bool is_below;  // a collective is
   coppice_kept kept;
 } Module;
 
 static void Construct(Module* module) {
   memset(&module->below, 0, sizeof module->below);
   memset(&module->kept, 0, sizeof module->kept);
-  module->is_enabled = false;
+  module->is_enabled = module->is_below = false;
 }
 
 static void Destruct(Module* module) {
@@ -152,15 +159,23 @@ static void Destruct(Module* module) {
 
 OBJ_CLASS_INSTANCE(Module, mca_coll_base_module_t, Construct, Destruct);
 
+// Some modules make a collective of others of the same communicator, which are theirs, too.
 #define CARRY(NAME, FUNCTION, ARGUMENTS, TRACE)                                                  \
   static int FUNCTION##_along_tree(ARGUMENTS(COPPICE_PARAMETER), mca_coll_base_module_t* base) { \
     Module* const module = (Module*)base;                                                        \
+    const bool is_within = module->is_below;                                                     \
+    coppice_measured measured = {NULL, 0};                                                       \
     int error = MPI_SUCCESS;                                                                     \
-    if (coppice_engine_##FUNCTION(ARGUMENTS(COPPICE_ARGUMENT), &module->kept, &error)) {         \
+    if (!is_within && coppice_engine_##FUNCTION(ARGUMENTS(COPPICE_ARGUMENT), &module->kept,      \
+                                                &measured, &error)) {                            \
       return error;                                                                              \
     }                                                                                            \
-    return module->below.coll_##FUNCTION(ARGUMENTS(COPPICE_ARGUMENT),                            \
-                                         module->below.coll_##FUNCTION##_module);                \
+    module->is_below = true;                                                                     \
+    error = module->below.coll_##FUNCTION(ARGUMENTS(COPPICE_ARGUMENT),                           \
+                                          module->below.coll_##FUNCTION##_module);               \
+    module->is_below = is_within;                                                                \
+    coppice_engine_ended(&measured);                                                             \
+    return error;                                                                                \
   }
 COPPICE_TREE_COLLECTIVES(CARRY)
 
@@ -176,7 +191,7 @@ static int Enable(mca_coll_base_module_t* base, struct ompi_communicator_t* comm
 }
 
 static mca_coll_base_module_t* CommQuery(struct ompi_communicator_t* comm, int* of_module) {
-  if (!IsOn() || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2) return NULL;
+  if (!HasTrees() || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2) return NULL;
   Module* const module = OBJ_NEW(Module);
   if (module == NULL) return NULL;
   *of_module = priority;
