@@ -194,6 +194,8 @@ class Package(unittest.TestCase):
         with tempfile.TemporaryDirectory() as root:
             run("dpkg-deb", "--extract", self.of_mpi["openmpi"], root)
             (folder,) = glob.glob(f"{root}/usr/lib/**/coppice/openmpi", recursive=True)
+            # One library: the second of two would ask for another job.
+            self.assertEqual(os.readlink(f"{folder}/mca_topo_coppice.so"), "mca_coll_coppice.so")
             said = run("env", f"OMPI_MCA_mca_base_component_path={folder}:SYS_DEFAULT", "ompi_info", "--param", "all",
                        "coppice", "--level", "9")
             for word in ("MCA coll: coppice", "MCA topo: coppice", "coll_coppice_trees", "coll_coppice_reorder"):

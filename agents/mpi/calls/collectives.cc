@@ -105,7 +105,7 @@ using namespace coppice::mpi;  // NOLINT: the parts of this very library
     const auto tree = [&] { return Tree##NAME(ARGUMENTS(COPPICE_ARGUMENT), &measured, &error); }; \
     if (!GoesAlongTree(comm, tree, &measured, &error)) {                                          \
       error = PMPI_##NAME(ARGUMENTS(COPPICE_ARGUMENT));                                           \
-      measured.End();                                                                             \
+      if (error == MPI_SUCCESS) measured.End();                                                   \
     }                                                                                             \
     return Traced(error, [&] { TRACE; });                                                         \
   }

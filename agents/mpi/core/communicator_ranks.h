@@ -25,10 +25,16 @@ inline int SizeOf(MPI_Comm comm) {
   return size;
 }
 
+// Whether MPI can say what a type is made of: not if it is none of the program's, but one that Open
+// MPI has made for itself, which its component alone sees and tells. Null: it can of all.
+inline bool (*is_described)(MPI_Datatype) = nullptr;
+inline bool IsDescribed(MPI_Datatype type) { return is_described == nullptr || is_described(type); }
+
 // Those of MPI_Type_create_f90_*, too: nobody may free them, and Open MPI ends a program that does.
 inline bool IsPredefined(MPI_Datatype type) {
   int integers = 0, addresses = 0, types = 0, combiner = 0;
-  return PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
+  return IsDescribed(type) &&
+         PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) == MPI_SUCCESS &&
          (combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
           combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER);
 }

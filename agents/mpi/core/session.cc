@@ -100,10 +100,13 @@ std::string RunName() {
 constexpr int kChildren = 16;
 constexpr long kFirstPauseNs = 200'000, kMaxPauseNs = 20'000'000;
 
-// Names are of a world: what was spawned asks the same launcher.
+const char* who_reads = "";  // SettingSource's
+
+// Names are of a world: what was spawned asks the same launcher. A process may have the library and
+// the component.
 std::string NameOf(const std::string& what) {
   static const std::string run = RunName();
-  return "coppice-" + run + "-" + what;
+  return "coppice-" + std::string(who_reads) + "-" + run + "-" + what;
 }
 
 // Names and values, which outlive every static object of the program.
@@ -309,6 +312,7 @@ void Session::WaitedForOthers(int wasted_ms) {
 }
 
 void Session::Start(const SettingSource& source) {
+  who_reads = source.reader;
   world_rank_ = RankIn(MPI_COMM_WORLD);
   world_size_ = SizeOf(MPI_COMM_WORLD);
   MPI_Comm parent = MPI_COMM_NULL;

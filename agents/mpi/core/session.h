@@ -1,6 +1,7 @@
-// What the preloaded library knows of its process for as long as MPI is up: settings, its place in
-// the world, the agent, and the job that its program is. A program never fails because Coppice is
-// away: whoever finds no client or no job leaves the call to the MPI library.
+// What the preloaded library, or Open MPI's component, knows of its process for as long as MPI is
+// up: settings, its place in the world, the agent, and the job that its program is. A program never
+// fails because Coppice is away: whoever finds no client or no job leaves the call to the MPI
+// library.
 //
 // All ranks of the world agree on Job() and on what is on. Each one's environment says whether
 // anything is asked for at all, and if not, no message is sent. If all ranks say so, rank 0's
@@ -84,6 +85,8 @@ class Session final {
   // By MPI_Init and MPI_Finalize; collective over the world if anything is asked for at all ranks.
   // Start waits for two answers of agents at most, End for one.
   void Start(const SettingSource& source);
+  // By all ranks of the world, before there are any.
+  void LeaveTrees() { settings_.trees = TreesWhen::kNever; }
   void End();
 
   // Says one line on stderr if the user wants to hear: what was done, or why it was not. A line

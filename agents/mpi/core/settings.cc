@@ -88,7 +88,7 @@ class Reader {
 
 }  // namespace
 
-const SettingSource kEnvironment = {TextOfVariable, SameName, StrangeVariables};
+const SettingSource kEnvironment = {TextOfVariable, SameName, StrangeVariables, "library"};
 
 Settings ReadSettings(const SettingSource& source, std::string* problems) {
   Reader reader(source, problems);

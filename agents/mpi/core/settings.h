@@ -1,5 +1,6 @@
-// What the environment asks of the preloaded library. Everything is off unless it is named, so that
-// a program that is started with the library alone runs as without it: not one message is sent.
+// What the environment asks of the preloaded library, or parameters of the component. Everything is
+// off unless it is named, so that a program that is started with the library alone runs as without
+// it: not one message is sent.
 #ifndef COPPICE_AGENTS_MPI_CORE_SETTINGS_H_
 #define COPPICE_AGENTS_MPI_CORE_SETTINGS_H_
 
@@ -56,6 +57,7 @@ struct SettingSource {
   std::string (*text)(const std::string& name);  // empty: it is not set
   std::string (*word)(const std::string& name);  // what the user calls it
   std::string (*strangers)();                    // which of our names are nobody's, one line each
+  const char* reader;                            // "library", "component"
 };
 // COPPICE_TREES_AFTER and the others.
 extern const SettingSource kEnvironment;

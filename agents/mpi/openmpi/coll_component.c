@@ -7,6 +7,7 @@
 
 #include "agents/mpi/openmpi/engine.h"
 #include "ompi/communicator/communicator.h"
+#include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/coll/base/base.h"
 #include "ompi/mca/coll/coll.h"
 #include "ompi/mca/hook/base/base.h"
@@ -65,6 +66,10 @@ const char* coppice_component_setting(const char* name) {
   return NULL;
 }
 
+int coppice_component_is_described(MPI_Datatype type) {
+  return ompi_datatype_is_predefined(type) || type->args != NULL;
+}
+
 static int RegisterParameters(void);
 static int Open(void);
 static int Close(void);
@@ -102,8 +107,11 @@ static bool IsGiven(const char* name, const char* off) {
   const char* const value = coppice_component_setting(name);
   return value != NULL && *value != '\0' && strcmp(value, off) != 0;
 }
-static bool HasTrees(void) { return IsGiven("COPPICE_TREES", "never"); }
-static bool IsOn(void) { return HasTrees() || IsGiven("COPPICE_REORDER", "0"); }
+// Whether this process asks for anything. What is on is rank 0's word, which comes later, so that
+// all that ask have modules.
+static bool IsOn(void) {
+  return IsGiven("COPPICE_TREES", "never") || IsGiven("COPPICE_REORDER", "0");
+}
 
 // --- its begin and end -------------------------------------------------------------------------
 
@@ -174,15 +182,23 @@ OBJ_CLASS_INSTANCE(Module, mca_coll_base_module_t, Construct, Destruct);
     error = module->below.coll_##FUNCTION(ARGUMENTS(COPPICE_ARGUMENT),                           \
                                           module->below.coll_##FUNCTION##_module);               \
     module->is_below = is_within;                                                                \
-    coppice_engine_ended(&measured);                                                             \
+    if (error == MPI_SUCCESS) coppice_engine_ended(&measured);                                   \
     return error;                                                                                \
   }
 COPPICE_TREE_COLLECTIVES(CARRY)
+
+// Where HAN cannot serve a communicator it puts the module below it back and calls the
+// communicator's function again, which would be ours, and HAN's again.
+static bool IsHan(mca_coll_base_module_t* module) {
+  return strcmp(((opal_object_t*)module)->obj_class->cls_name, "mca_coll_han_module_t") == 0;
+}
 
 static int Enable(mca_coll_base_module_t* base, struct ompi_communicator_t* comm) {
   Module* const module = (Module*)base;
 #define IS_MISSING(NAME, FUNCTION, ...) || comm->c_coll->coll_##FUNCTION##_module == NULL
   if (false COPPICE_TREE_COLLECTIVES(IS_MISSING)) return OMPI_ERR_NOT_FOUND;
+#define IS_HAN(NAME, FUNCTION, ...) || IsHan(comm->c_coll->coll_##FUNCTION##_module)
+  if (false COPPICE_TREE_COLLECTIVES(IS_HAN)) return OMPI_ERR_NOT_SUPPORTED;
   module->below = *comm->c_coll;
 #define RETAIN(NAME, FUNCTION, ...) OBJ_RETAIN(module->below.coll_##FUNCTION##_module);
   COPPICE_TREE_COLLECTIVES(RETAIN)
@@ -191,7 +207,7 @@ static int Enable(mca_coll_base_module_t* base, struct ompi_communicator_t* comm
 }
 
 static mca_coll_base_module_t* CommQuery(struct ompi_communicator_t* comm, int* of_module) {
-  if (!HasTrees() || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2) return NULL;
+  if (!IsOn() || OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2) return NULL;
   Module* const module = OBJ_NEW(Module);
   if (module == NULL) return NULL;
   *of_module = priority;
@@ -199,4 +215,9 @@ static mca_coll_base_module_t* CommQuery(struct ompi_communicator_t* comm, int* 
 #define OFFER(NAME, FUNCTION, ...) module->super.coll_##FUNCTION = FUNCTION##_along_tree;
   COPPICE_TREE_COLLECTIVES(OFFER)
   return &module->super;
+}
+
+int coppice_component_has_module(MPI_Comm comm) {
+#define IS_ANOTHERS(NAME, FUNCTION, ...) || comm->c_coll->coll_##FUNCTION != FUNCTION##_along_tree
+  return !(false COPPICE_TREE_COLLECTIVES(IS_ANOTHERS));
 }

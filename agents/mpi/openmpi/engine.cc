@@ -12,6 +12,7 @@
 #include "agents/mpi/topology/reordering.h"
 #include "agents/mpi/tree/kept_trees.h"
 #include "agents/mpi/tree/tree_collectives.h"
+#include "agents/mpi/tree/tree_memory.h"
 #include "agents/mpi/tree/tree_questions.h"
 
 namespace coppice::mpi {
@@ -47,7 +48,7 @@ std::string Parameter(const std::string& name) {
 
 std::string NoStrangers() { return ""; }
 
-constexpr SettingSource kParameters = {TextOfParameter, Parameter, NoStrangers};
+constexpr SettingSource kParameters = {TextOfParameter, Parameter, NoStrangers, "component"};
 
 void (*forget_trees)(CommunicatorTrees*) = nullptr;
 
@@ -114,7 +115,13 @@ using namespace coppice::mpi;  // NOLINT: the parts of this very library
 void coppice_engine_begin(void) {
   const Within within(&nobody);
   LeaveErrorsToCallers();
-  Session::Get().Start(kParameters);
+  is_described = [](MPI_Datatype type) { return coppice_component_is_described(type) != 0; };
+  Session& session = Session::Get();
+  session.Start(kParameters);
+  if (UsesTrees() && !AllSay(MPI_COMM_WORLD, coppice_component_has_module(MPI_COMM_WORLD) != 0)) {
+    session.Say("no trees: another component of coll has a higher priority, or HAN is next below");
+    session.LeaveTrees();
+  }
   StartTrees();
 }
 

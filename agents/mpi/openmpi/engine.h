@@ -22,6 +22,11 @@ typedef struct {
 // ("COPPICE_TREES_AFTER": coll_coppice_trees_after); null: there is none. The component's.
 const char* coppice_component_setting(const char* name);
 
+// The component's: whether MPI_Type_get_envelope may be asked for a type; whether all collectives
+// of a communicator that trees carry come here first.
+int coppice_component_is_described(MPI_Datatype type);
+int coppice_component_has_module(MPI_Comm comm);
+
 // At the end of MPI_Init and at the beginning of MPI_Finalize; collective over the world.
 void coppice_engine_begin(void);
 void coppice_engine_end(void);

@@ -30,12 +30,19 @@ mca_topo_base_component_t mca_topo_coppice_component = {
     .topoc_comm_query = CommQuery,
 };
 
+// The new communicator has a module of its own: Coppice made it by another call. After an error it
+// is the caller's still.
+static int Made(mca_topo_base_module_t* module, int error) {
+  if (error == MPI_SUCCESS) OBJ_RELEASE(module);
+  return error;
+}
+
 static int CreateCart(mca_topo_base_module_t* module, ompi_communicator_t* comm, int dimensions,
                       const int* sizes, const int* periods, bool reorder,
                       ompi_communicator_t** made) {
   int error = MPI_SUCCESS;
   if (reorder && coppice_engine_cart_create(comm, dimensions, sizes, periods, made, &error)) {
-    return error;
+    return Made(module, error);
   }
   return mca_topo_base_cart_create(module, comm, dimensions, sizes, periods, reorder, made);
 }
@@ -47,7 +54,7 @@ static int CreateDistGraph(mca_topo_base_module_t* module, ompi_communicator_t* 
   int error = MPI_SUCCESS;
   if (reorder && coppice_engine_dist_graph_create(comm, count, sources, degrees, destinations,
                                                   weights, (MPI_Info)info, made, &error)) {
-    return error;
+    return Made(module, error);
   }
   return mca_topo_base_dist_graph_create(module, comm, count, sources, degrees, destinations,
                                          weights, info, reorder, made);
@@ -61,7 +68,7 @@ static int CreateAdjacentGraph(mca_topo_base_module_t* module, ompi_communicator
   if (reorder && coppice_engine_dist_graph_create_adjacent(comm, in_degree, sources, in_weights,
                                                            out_degree, destinations, out_weights,
                                                            (MPI_Info)info, made, &error)) {
-    return error;
+    return Made(module, error);
   }
   return mca_topo_base_dist_graph_create_adjacent(module, comm, in_degree, sources, in_weights,
                                                   out_degree, destinations, out_weights, info,

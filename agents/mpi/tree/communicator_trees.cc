@@ -52,7 +52,7 @@ bool Install(int rank, CommunicatorTree* tree, int* wasted_ms) {
   }
   if (!tree->pieces.Start(Pipeline::Pieces(tree->shape)) || !tree->packed.Start(1)) return false;
   tree->revision = tree->told.revision;
-  tree->trials.clear();
+  for (auto& [of, trial] : tree->trials) trial.Restart();
   if (!tree->IsRoot()) return true;
   Session& session = Session::Get();
   TreeFollower& follower = TreeFollower::Get();
@@ -422,12 +422,19 @@ bool IsSooner(MPI_Comm comm, TreeCount what, uint64_t bytes, CommunicatorTree* t
   if (IsFixed()) return true;
   Trial& trial = tree->trials[{what, std::bit_width(bytes)}];
   if (trial.IsDue()) {
-    std::array<double, 2> longest = trial.UsualTimes();
-    PMPI_Allreduce(MPI_IN_PLACE, longest.data(), 2, MPI_DOUBLE, MPI_MAX, comm);
+    Trial::Measured longest = trial.measured();
+    PMPI_Allreduce(MPI_IN_PLACE, &longest, Trial::kNumbers, MPI_DOUBLE, MPI_MAX, comm);
     trial.Decide(longest);
   }
   const Way way = trial.Next();
-  if (trial.IsMeasured()) *measured = MeasuredCall(&trial);
+  if (trial.IsMeasured()) {
+    // While calls go natively, nobody hears what becomes of a tree over the ranks.
+    if (trial.TriesAgain()) tree->is_change_told = true;
+    const auto before = std::chrono::steady_clock::now();
+    PMPI_Barrier(comm);
+    trial.Waited(std::chrono::steady_clock::now() - before);
+    *measured = MeasuredCall(&trial);
+  }
   return way == Way::kTree;
 }
 

@@ -19,8 +19,9 @@
 //     collective n              collective n + 1
 //     ... down, "changed" ...   [native broadcast: new parents, or none] ... along the new tree ...
 //
-// A program that only reduces has no such message: after kMaxUntold collectives in which the root
-// could not say anything, all members hold that native broadcast unasked. Both conditions are
+// A program that only reduces has no such message: after kMaxUntold collectives along the tree in
+// which the root could not say anything, all members hold that native broadcast unasked; and when
+// the tree is tried again after a while of native calls. Both conditions are
 // functions of the calls that all members make alike and of a word that all got in the same
 // collective, so they agree; and as every message of collectives up to n is received within its
 // collective, none of the old tree is left when the first of the new one is sent.

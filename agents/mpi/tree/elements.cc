@@ -20,6 +20,7 @@ constexpr MPI_Count kMaxSegments = 512;
 // Predefined types, and any number of such beside each other.
 bool IsInOrder(MPI_Datatype type) {
   if (IsPredefined(type)) return true;
+  if (!IsDescribed(type)) return false;
   int integers = 0, addresses = 0, types = 0, combiner = 0, count = 0;
   if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) {
     return false;

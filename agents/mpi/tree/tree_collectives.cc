@@ -223,10 +223,11 @@ bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm co
   work.bytes = static_cast<uint64_t>(bytes);
   CommunicatorTree* const tree = TreeOf(comm, COPPICE_OPERATION_BCAST, work.bytes, work);
   if (tree == nullptr || !tree->IsMember(root)) return Native();
+  if (!IsSooner(comm, kCountBcast, work.bytes, tree, measured)) return Native();
   // What members ask each other depends on the bytes alone, which are the same at all of them.
   const bool has_room = bytes > kMaxPacked ? AllSay(comm, layout.IsPlainBytes())
                                            : tree->packed.Reserve(comm, static_cast<size_t>(bytes));
-  if (!has_room || !IsSooner(comm, kCountBcast, work.bytes, tree, measured)) return Native();
+  if (!has_room) return Native();
   const bool is_sender = tree->shape.rank == root, is_plain = layout.IsPlainBytes();
   Flow flow;
   LayoutOf(MPI_BYTE, &flow.layout);

@@ -3,8 +3,8 @@
 //
 // Each function of collective_table.h is Tree...: collective over `comm`, and all members take the
 // same way: true: the collective was carried out, and *error is what MPI returns; false: nothing
-// was sent, call the native one, and then measured->End(). Throws std::bad_alloc, before anything
-// was sent.
+// was sent, call the native one, and then measured->End() if it did not fail. Throws
+// std::bad_alloc, before anything was sent.
 #ifndef COPPICE_AGENTS_MPI_TREE_TREE_COLLECTIVES_H_
 #define COPPICE_AGENTS_MPI_TREE_TREE_COLLECTIVES_H_
 
@@ -33,7 +33,7 @@ inline int Made(int error, const MPI_Comm* made) {
 }
 
 // MPI_SUCCESS; or `work` finds no memory. That is MPI_ERR_NO_MEM, told to the handler of `comm`, as
-// a shortage within MPI: the others, which have no word of it, go along the tree.
+// a shortage within MPI: the others, which have no word of it, go on without this member.
 template <class Work>
 int WithMemory(MPI_Comm comm, const Work& work) {
   const bool has_memory = HasMemoryFor([&work] {
@@ -48,14 +48,14 @@ int WithMemory(MPI_Comm comm, const Work& work) {
 bool UsesTrees();
 
 // Whether `tree`, one of the functions above, took the collective, or failed to: *error is what MPI
-// returns then. Else the native one is to be called, and then measured->End().
+// returns then. Else the native one is to be called, and then measured->End() if it did not fail.
 template <class Tree>
 bool GoesAlongTree(MPI_Comm comm, const Tree& tree, MeasuredCall* measured, int* error) {
   if (!UsesTrees()) return false;
   bool is_taken = true;
   const int shortage = WithMemory(comm, [&] { is_taken = tree(); });
   if (shortage != MPI_SUCCESS) *error = shortage;
-  if (is_taken) measured->End();
+  if (is_taken && *error == MPI_SUCCESS) measured->End();
   return is_taken;
 }
 

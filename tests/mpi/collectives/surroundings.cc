@@ -1,5 +1,6 @@
 // What goes on around collectives: wrong arguments, other messages, threads, intercommunicators.
 #include <functional>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -216,6 +217,18 @@ void CompareIntercommunicator(Report* report) {
   // Open MPI makes them of collectives of the two groups, which its component carries out.
   report->Expect(report->AlongTrees() == before || FindTreeComponent() != nullptr,
                  "an intercommunicator has no tree");
+  // What Open MPI makes of broadcasts of types of its own.
+  MPI_Comm merged = MPI_COMM_NULL;
+  MPI_Intercomm_merge(inter, is_upper ? 1 : 0, &merged);
+  int members = 0;
+  MPI_Comm_rank(merged, &rank);
+  MPI_Comm_size(merged, &members);
+  std::vector<int> counts(members, 1), offsets(members), ranks(members, -1), expected(members);
+  std::iota(offsets.begin(), offsets.end(), 0);
+  std::iota(expected.begin(), expected.end(), 0);
+  MPI_Allgatherv(&rank, 1, MPI_INT, ranks.data(), counts.data(), offsets.data(), MPI_INT, merged);
+  report->Expect(ranks == expected, "Allgatherv on a merged communicator");
+  MPI_Comm_free(&merged);
   MPI_Comm_free(&inter);
 }
 
