@@ -19,7 +19,7 @@ from switch_processes import SwitchProcesses
 
 MPI, LIBRARY, CONFORMANCE, STEADY, MANY, COPPICED, AGENT, COPPICECTL, SWITCH = sys.argv[1:10]
 FULL = os.environ.get("COPPICE_TEST_TIER") == "full"
-HOSTS = 4
+HOSTS = 8 if FULL else 4  # a rank on each: ranks of one host have no trees
 RANKS = 8 if FULL else 4
 ENTRIES, COMMUNICATORS = (16, 256) if FULL else (4, 40)
 ROUNDS = 200 if FULL else 40
