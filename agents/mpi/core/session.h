@@ -85,7 +85,7 @@ class Session final {
   // By MPI_Init and MPI_Finalize; collective over the world if anything is asked for at all ranks.
   // Start waits for two answers of agents at most, End for one.
   void Start(const SettingSource& source);
-  // By all ranks of the world, before there are any.
+  // Nothing goes along trees. By all ranks of the world, before StartTrees.
   void LeaveTrees() { settings_.trees = TreesWhen::kNever; }
   void End();
 

@@ -28,15 +28,13 @@ static struct {
   char* value;
 } settings[] = {
     {"COPPICE_TREES", "trees", false,
-     "Whether collectives go along trees of Coppice: never, first-use or creation (the tree is "
-     "asked "
-     "for after some collectives of a communicator, or at its first one)",
+     "When a communicator's trees are asked for: never, first-use (after some collectives) or "
+     "creation (at its first one)",
      NULL},
     {"COPPICE_TREES_TYPE", "trees_type", false,
      "Whose trees: auto, 1 (of the ranks) or 2 (of switches, wherever they can)", NULL},
     {"COPPICE_TREES_AFTER", "trees_after", false,
-     "Collectives of a communicator before its tree is asked for (32); 0: the first one waits for "
-     "it",
+     "Collectives of a communicator before its tree is asked for (32); 0: the first one waits",
      NULL},
     {"COPPICE_TREES_MAX_BYTES", "trees_max_bytes", false,
      "All messages up to this length go along trees, such as 8K, and no longer ones; without it "
@@ -167,7 +165,7 @@ static void Destruct(Module* module) {
 
 OBJ_CLASS_INSTANCE(Module, mca_coll_base_module_t, Construct, Destruct);
 
-// Some modules make a collective of others of the same communicator, which are theirs, too.
+// A module below may make one collective of others of the same communicator; these go below, too.
 #define CARRY(NAME, FUNCTION, ARGUMENTS, TRACE)                                                  \
   static int FUNCTION##_along_tree(ARGUMENTS(COPPICE_PARAMETER), mca_coll_base_module_t* base) { \
     Module* const module = (Module*)base;                                                        \

@@ -71,6 +71,17 @@ class OverSwitches(WithSwitches):
         self.assertIn("differ 0,", done.stdout)
         self.assertGreater(counts(done.stderr)["over_switches"], 100)
 
+    def test_whichever_way_is_sooner(self):
+        """Members try switches and the native way in turns."""
+        program = self.nodes.on_hosts(RANKS, [CONFORMANCE])
+        variables = {name: value for name, value in OVER_SWITCHES.items() if name != "COPPICE_TREES_MAX_BYTES"}
+        done = mpi_run.run(MPI, RANKS, program, LIBRARY, variables, timeout=TIMEOUT_S)
+        self.assertIn("differ 0,", done.stdout)
+        said = counts(done.stderr)
+        self.assertGreater(said["over_switches"], 100)
+        self.assertGreater(said["native"], 100)
+        self.assertEqual((said["gone"], said["released"]), (0, said["granted"]), done.stderr)
+
     def test_without_a_measurement_auto_is_over_the_ranks(self):
         said = self.said_by_auto()
         self.assertGreater(said["allreduce"], 0)
