@@ -364,6 +364,9 @@ uint32_t coppice_tree_root(const coppice_tree* tree) { return tree->answer.root;
 const int32_t* coppice_tree_parents(const coppice_tree* tree) {
   return tree->answer.parents.data();
 }
+const int32_t* coppice_tree_order(const coppice_tree* tree) {
+  return tree->answer.order.empty() ? nullptr : tree->answer.order.data();
+}
 
 coppice_status coppice_tree_carriage(const coppice_tree* tree, coppice_carriage* carriage) {
   const coppice::TreeAnswer& answer = tree->answer;

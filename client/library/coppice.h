@@ -179,6 +179,9 @@ COPPICE_API uint32_t coppice_tree_nodes(const coppice_tree* tree);
 COPPICE_API uint32_t coppice_tree_root(const coppice_tree* tree);
 /* [nodes] number of each node's parent, -1 of the root; lives as long as the handle. */
 COPPICE_API const int32_t* coppice_tree_parents(const coppice_tree* tree);
+/* [ranks] all ranks so that those near each other on the fabric are neighbours, the root first
+ * if it is one; lives as long as the handle. NULL: the daemon does not say. */
+COPPICE_API const int32_t* coppice_tree_order(const coppice_tree* tree);
 
 /* How members use the switches that carry a tree of type II: agents/switch/README.md has the
  * frames. A node is child number c of its parent if c nodes with smaller numbers have the same

@@ -75,6 +75,7 @@ class Tree {
   uint32_t nodes() const { return coppice_tree_nodes(tree_.get()); }
   uint32_t root() const { return coppice_tree_root(tree_.get()); }
   int32_t parent(uint32_t node) const { return coppice_tree_parents(tree_.get())[node]; }
+  const int32_t* order() const { return coppice_tree_order(tree_.get()); }  // null: unknown
 
  private:
   struct Free {

@@ -73,11 +73,23 @@ uint64_t OperationNumber(coppice_operation operation) {
   return operation == COPPICE_OPERATION_ALLREDUCE ? kAllreduce : static_cast<uint64_t>(operation);
 }
 
-bool DecodeNodes(std::string_view message, std::vector<int32_t>& parents) {
+bool DecodeNodes(std::string_view message, TreeAnswer& tree) {
   return ForEachField(message, [&](Reader& in) {
-    if (in.field() == 1) in.AppendTo(parents);
+    if (in.field() == 1) in.AppendTo(tree.parents);
+    if (in.field() == 5) in.AppendTo(tree.order);
     return true;
   });
+}
+
+// Each rank once, the root first if it is one.
+bool HasOrder(const TreeAnswer& tree) {
+  std::vector<bool> seen(tree.ranks);
+  for (const int32_t rank : tree.order) {
+    if (rank < 0 || static_cast<size_t>(rank) >= tree.ranks || seen[rank]) return false;
+    seen[rank] = true;
+  }
+  if (tree.order.size() != tree.ranks) return false;
+  return tree.root >= tree.ranks || static_cast<size_t>(tree.order.front()) == tree.root;
 }
 
 bool DecodePrediction(std::string_view message, double& total_us) {
@@ -191,7 +203,7 @@ bool DecodeTree(std::string_view message, TreeAnswer& tree) {
     if (field == 19) tree.root = number;
     if (field == 12) return DecodePrediction(in.bytes(), tree.predicted_us);
     if (field == 26) return DecodeCarriage(in.bytes(), tree);
-    return field != 20 || DecodeNodes(in.bytes(), tree.parents);
+    return field != 20 || DecodeNodes(in.bytes(), tree);
   });
 }
 
@@ -200,6 +212,7 @@ bool IsWhole(const TreeAnswer& tree) {
   const size_t count = tree.parents.size();
   if (tree.ranks == 0 || tree.ranks > count || tree.root >= count) return false;
   if (tree.parents[tree.root] != -1) return false;
+  if (!tree.order.empty() && !HasOrder(tree)) return false;
   if (!tree.key.empty() &&
       (tree.key.size() != COPPICE_KEY_BYTES || tree.segment_bytes == 0 || tree.window == 0 ||
        tree.switch_addresses.size() != count - tree.ranks)) {

@@ -71,6 +71,7 @@ struct TreeAnswer {
   double predicted_us = 0;
   std::string reason;
   std::vector<int32_t> parents;  // empty: the answer had no nodes
+  std::vector<int32_t> order;    // empty: the answer had none
   // How switches carry it; without a key none do.
   std::string key;
   uint32_t segment_bytes = 0, window = 0;

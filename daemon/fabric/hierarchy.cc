@@ -345,6 +345,25 @@ std::shared_ptr<const Hierarchy> DeriveHierarchy(const Fabric& fabric) {
   return hierarchy;
 }
 
+std::vector<uint32_t> OrderByNearness(const Hierarchy& hierarchy,
+                                      absl::Span<const EndpointIndex> members, uint32_t first) {
+  std::vector<uint32_t> order(members.size());
+  absl::c_iota(order, 0U);
+  if (members.empty()) return order;
+  std::swap(order[0], order[first]);
+  std::sort(order.begin() + 1, order.end());
+  // By the coarsest level last: each sort leaves the pieces of finer ones whole.
+  for (const Hierarchy::Level& level : hierarchy.levels) {
+    const uint32_t first_group = level.group[members[first].value()];
+    const auto group = [&](uint32_t member) {
+      const uint32_t number = level.group[members[member].value()];
+      return number == first_group ? 0 : number + 1;
+    };
+    absl::c_stable_sort(order, [&](uint32_t a, uint32_t b) { return group(a) < group(b); });
+  }
+  return order;
+}
+
 SwitchPartitions PartitionByLayers(const Fabric& fabric) {
   const std::vector<uint32_t> layer = Layers(fabric);
   const std::vector<LayerLinks> links = CountLinks(fabric, layer);

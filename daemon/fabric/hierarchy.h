@@ -61,6 +61,12 @@ struct Hierarchy {
 // Total, deterministic; near-linear in switches + links. How: see hierarchy.cc.
 std::shared_ptr<const Hierarchy> DeriveHierarchy(const Fabric& fabric);
 
+// Numbers of `members`, of whom two may be at one endpoint, so that those near each other are
+// neighbours: each group of each level in one piece, that of `first` before the others and these by
+// number. `first` comes first; members of one host by number. O(levels * n log n).
+std::vector<uint32_t> OrderByNearness(const Hierarchy& hierarchy,
+                                      absl::Span<const EndpointIndex> members, uint32_t first);
+
 // How the hierarchy groups switches: one partition a level, found by the method that fits the
 // fabric. Internal to hierarchy.cc; the methods are pure functions.
 

@@ -95,13 +95,18 @@ std::function<std::optional<SwitchHello>(Guid)> HelloOfSwitch(Manager* manager) 
   return [manager](Guid guid) { return manager->switches().HelloOf(guid); };
 }
 
+std::shared_ptr<const Snapshot> SnapshotOf(const Manager& manager) {
+  const std::shared_ptr<const FabricView> view = manager.fabric();
+  return view == nullptr ? nullptr : view->snapshot;
+}
+
 // To whose job it is.
-void ToProto(const BatchView::Tree& tree, TreeDetail detail, HelloOf hello_of,
+void ToProto(const BatchView::Tree& tree, TreeDetail detail, Manager& manager,
              v1::BatchTree& message) {
   message.set_communicator(tree.communicator);
-  ToProto(tree.view, detail, *message.mutable_tree());
+  ToProto(tree.view, detail, SnapshotOf(manager).get(), *message.mutable_tree());
   if (detail != TreeDetail::kFull) return;
-  CarriageToProto(*tree.view.record, hello_of, *message.mutable_tree());
+  CarriageToProto(*tree.view.record, HelloOfSwitch(&manager), *message.mutable_tree());
 }
 
 void ToProto(const BatchView& batch, v1::BatchSummary& summary) {
@@ -151,12 +156,12 @@ using BatchStream = UpdateStream<v1::BatchCreateTreesUpdate>;
 
 // The trees one by one, then the summary.
 BatchStream::Answers AnswersOf(std::shared_ptr<const BatchView> batch, TreeDetail detail,
-                               std::function<std::optional<SwitchHello>(Guid)> hello_of) {
-  return [batch = std::move(batch), detail, hello_of = std::move(hello_of),
+                               Manager* manager) {
+  return [batch = std::move(batch), detail, manager,
           written = size_t{0}](v1::BatchCreateTreesUpdate& update) mutable {
     if (written > batch->trees.size()) return false;
     if (written < batch->trees.size()) {
-      ToProto(batch->trees[written], detail, hello_of, *update.mutable_tree());
+      ToProto(batch->trees[written], detail, *manager, *update.mutable_tree());
     } else {
       ToProto(*batch, *update.mutable_summary());
     }
@@ -217,7 +222,7 @@ class TreesService final : public Service {
       if (!tree.ok()) return call->End(tree.status());
       const size_t ranks = tree->record->ranks.size();
       call->AnswerRanks(workers_, ranks, [this, call, &response, tree = *std::move(tree)] {
-        ToProto(tree, TreeDetail::kFull, response);
+        ToProto(tree, TreeDetail::kFull, SnapshotOf(*manager_).get(), response);
         CarriageToProto(*tree.record, HelloOfSwitch(manager_), response);  // its owner asked
         call->End(absl::OkStatus());
       });
@@ -265,7 +270,7 @@ class TreesService final : public Service {
               [manager, stream, detail](absl::StatusOr<std::shared_ptr<const BatchView>> batch) {
                 if (!batch.ok()) return stream->End(batch.status());
                 const size_t held = BytesOf(**batch);
-                stream->Answer(AnswersOf(*std::move(batch), detail, HelloOfSwitch(manager)), held);
+                stream->Answer(AnswersOf(*std::move(batch), detail, manager), held);
               });
         },
         kMaxWaitingBatches);
@@ -286,8 +291,9 @@ class TreesService final : public Service {
           ASSIGN_OR_RETURN(std::unique_ptr<TreeWatch> watch,
                            manager_->WatchTrees(job, request.resume_token(), std::move(wake)));
           return SourceOf<v1::TreeChange>(
-              std::move(watch), [detail](const TreeChange& change, v1::TreeChange& message) {
-                ToProto(change, detail, message);
+              std::move(watch),
+              [manager = manager_, detail](const TreeChange& change, v1::TreeChange& message) {
+                ToProto(change, detail, SnapshotOf(*manager).get(), message);
               });
         });
   }
@@ -314,16 +320,15 @@ class TreesService final : public Service {
     const bool is_told = detail != TreeDetail::kSummary && !record.carriage.key.empty() &&
                          Peers::Owns(call.caller(), *tree.job);
     if (detail == TreeDetail::kRank) {
-      const std::shared_ptr<const FabricView> view = manager_->fabric();
-      RETURN_IF_ERROR(RankToProto(tree, request.rank(),
-                                  view == nullptr ? nullptr : view->snapshot->fabric.get(),
-                                  response));
+      const std::shared_ptr<const Snapshot> snapshot = SnapshotOf(*manager_);
+      RETURN_IF_ERROR(RankToProto(
+          tree, request.rank(), snapshot == nullptr ? nullptr : snapshot->fabric.get(), response));
       if (is_told) {
         CarriageToProto(record, request.rank(), HelloOfSwitch(manager_), response);
       }
       return absl::OkStatus();
     }
-    ToProto(tree, detail, response);
+    ToProto(tree, detail, SnapshotOf(*manager_).get(), response);
     if (is_told) CarriageToProto(record, HelloOfSwitch(manager_), response);
     return absl::OkStatus();
   }
@@ -339,7 +344,7 @@ class TreesService final : public Service {
     response.set_next_page_token(FillPage(
         manager_->ListTrees(job, TreeId(after), size + 1), size, response.mutable_trees(),
         [](const TreeView& tree, v1::Tree& message) {
-          ToProto(tree, TreeDetail::kSummary, message);
+          ToProto(tree, TreeDetail::kSummary, nullptr, message);
         },
         [](const TreeView& last) { return absl::StrCat(last.record->id.value()); }));
     return absl::OkStatus();

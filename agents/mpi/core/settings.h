@@ -11,6 +11,9 @@ namespace coppice::mpi {
 // When a communicator's tree is asked for.
 enum class TreesWhen { kNever, kFirstUse, kCreation };
 
+// The way of all collectives of a fixed choice that have it; the others go along the tree.
+enum class TreesWay { kTree, kChain, kBinomial, kExchange };
+
 // Who aggregates: whoever the daemon finds faster; the ranks (I); switches (II).
 enum class TreesType { kAuto, kRanks, kSwitches };
 
@@ -28,6 +31,7 @@ struct AgreedSettings {
   // COPPICE_TREES_MAX_BYTES: the longest messages that go along trees, all of them; negative: which
   // way is sooner is measured (tree/trial.h)
   int trees_max_bytes = -1;
+  TreesWay trees_way = TreesWay::kTree;  // COPPICE_TREES_WAY, if trees_max_bytes fixes the choice
   // COPPICE_TREES_TYPE=auto|1|2: 2: of type II, even if nobody has measured what its switches take
   TreesType trees_type = TreesType::kAuto;
   int timeout_ms = 2000;  // COPPICE_TIMEOUT_MS: of each question to the agent

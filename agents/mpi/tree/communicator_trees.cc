@@ -1,8 +1,6 @@
 #include "agents/mpi/tree/communicator_trees.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <chrono>
 #include <mutex>
 #include <new>
@@ -12,6 +10,7 @@
 #include "agents/mpi/tree/collective_table.h"
 #include "agents/mpi/tree/kept_trees.h"
 #include "agents/mpi/tree/pipeline.h"
+#include "agents/mpi/tree/ways.h"
 
 namespace coppice::mpi {
 namespace {
@@ -28,14 +27,17 @@ void Set(GrantedTree granted, CommunicatorTree* tree) {
   tree->told.is_carried = granted.is_carried;
   tree->told.terms = granted.terms;
   tree->addresses = std::move(granted.addresses);
+  tree->told.has_order = !granted.order.empty() && !granted.is_carried;
+  if (tree->told.has_order) tree->near = std::move(granted.order);
   if (granted.id != 0) tree->parents = std::move(granted.parents);
 }
 
 void Tell(MPI_Comm comm, int from, CommunicatorTree* tree) {
   PMPI_Bcast(&tree->told, sizeof(tree->told), MPI_BYTE, from, comm);
   if (tree->told.id != 0) {
-    PMPI_Bcast(tree->parents.data(), static_cast<int>(tree->parents.size()), MPI_INT32_T, from,
-               comm);
+    const int ranks = static_cast<int>(tree->parents.size());
+    PMPI_Bcast(tree->parents.data(), ranks, MPI_INT32_T, from, comm);
+    if (tree->told.has_order) PMPI_Bcast(tree->near.data(), ranks, MPI_INT32_T, from, comm);
   }
   if (RankIn(comm) != from) Session::Get().WaitedForOthers(tree->told.wasted_ms);
 }
@@ -49,8 +51,17 @@ bool Install(int rank, CommunicatorTree* tree, int* wasted_ms) {
     tree->shape.parent = rank == 0 ? -1 : 0;
   } else if (!MakeTreeShape(tree->parents, rank, &tree->shape)) {
     return false;
+  } else {
+    tree->order =
+        OrderByHosts(tree->told.has_order ? tree->near : DepthFirst(tree->parents), tree->hosts);
+    MakeTreeShape(ChainParents(tree->order), rank, &tree->chain);
+    MakeTreeShape(BinomialParents(tree->order), rank, &tree->binomial);
   }
-  if (!tree->pieces.Start(Pipeline::Pieces(tree->shape)) || !tree->packed.Start(1)) return false;
+  size_t pieces = 0;
+  for (const Way way : {Way::kTree, Way::kChain, Way::kBinomial}) {
+    pieces = std::max(pieces, Pipeline::Pieces(tree->ShapeOf(way)));
+  }
+  if (!tree->pieces.Start(pieces) || !tree->whole.Start(1)) return false;
   tree->revision = tree->told.revision;
   for (auto& [of, trial] : tree->trials) trial.Restart();
   if (!tree->IsRoot()) return true;
@@ -170,6 +181,8 @@ bool AskForTreeOf(MPI_Comm comm, TreesType type, coppice_operation operation, ui
   const bool is_ready = HasMemoryFor([&] {
     tree->tags.members = GroupRanks(comm);
     tree->parents.resize(tree->tags.members.size());
+    tree->near.resize(tree->tags.members.size());
+    tree->hosts.resize(tree->tags.members.size());
     if (!is_leader) return true;
     std::vector<uint32_t> ranks;
     for (size_t rank = 0; rank < tree->parents.size(); ++rank) {
@@ -178,13 +191,14 @@ bool AskForTreeOf(MPI_Comm comm, TreesType type, coppice_operation operation, ui
     tree->question = std::make_shared<TreeQuestion>(std::move(ranks), type, operation, bytes);
     return true;
   });
-  int first_host = Session::Get().host_number();
-  int last_host = first_host;
+  const int own_host = Session::Get().host_number();
+  int first_host = own_host, last_host = own_host;
   const bool are_ready = AllSay(comm, is_ready, &last_host, &first_host);
   if (!are_ready || first_host == last_host) {
     tree->question.reset();
     return false;
   }
+  PMPI_Allgather(&own_host, 1, MPI_INT, tree->hosts.data(), 1, MPI_INT, comm);
   if (!is_leader) return true;
   tree->asked_tags = TakeTags();
   const bool is_asked =
@@ -318,12 +332,9 @@ CommunicatorTrees* Begin(MPI_Comm comm) {
   return trees;
 }
 
-// The choice is the user's: all messages up to that length go along trees.
-bool IsFixed() { return Session::Get().settings().trees_max_bytes >= 0; }
-
 // Which of them is for messages of that length, and which length it is asked for.
 CommunicatorTrees::OfLength* TreesFor(uint64_t bytes, CommunicatorTrees* trees, uint64_t* asked) {
-  const bool is_middle = bytes >= kMiddle && bytes < kLong && !IsFixed();
+  const bool is_middle = bytes >= kMiddle && bytes < kLong && !IsWayFixed();
   *asked = bytes < kMiddle ? bytes : is_middle ? kAskedInTheMiddle : std::max(bytes, kLong);
   if (bytes < kMiddle) return &trees->of_short;
   return is_middle ? &trees->of_middle : &trees->of_long;
@@ -388,7 +399,7 @@ bool CommunicatorTree::IsChanged() const {
 CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes,
                          const SwitchWork& work) {
   const int most = Session::Get().settings().trees_max_bytes;
-  if (IsFixed() && bytes > static_cast<uint64_t>(most)) return nullptr;
+  if (IsWayFixed() && bytes > static_cast<uint64_t>(most)) return nullptr;
   bool was_seen = false;
   CommunicatorTrees* trees = nullptr;
   if (!Find(comm, &was_seen, &trees)) return nullptr;
@@ -415,27 +426,6 @@ CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t by
   }
   if (!may_be) trees->Close();
   return may_be && tree->id != 0 ? tree : nullptr;
-}
-
-bool IsSooner(MPI_Comm comm, TreeCount what, uint64_t bytes, CommunicatorTree* tree,
-              MeasuredCall* measured) {
-  if (IsFixed()) return true;
-  Trial& trial = tree->trials[{what, std::bit_width(bytes)}];
-  if (trial.IsDue()) {
-    Trial::Measured longest = trial.measured();
-    PMPI_Allreduce(MPI_IN_PLACE, &longest, Trial::kNumbers, MPI_DOUBLE, MPI_MAX, comm);
-    trial.Decide(longest);
-  }
-  const Way way = trial.Next();
-  if (trial.IsMeasured()) {
-    // While calls go natively, nobody hears what becomes of a tree over the ranks.
-    if (trial.TriesAgain()) tree->is_change_told = true;
-    const auto before = std::chrono::steady_clock::now();
-    PMPI_Barrier(comm);
-    trial.Waited(std::chrono::steady_clock::now() - before);
-    *measured = MeasuredCall(&trial);
-  }
-  return way == Way::kTree;
 }
 
 void SpoilTreesOf(MPI_Comm comm) {

@@ -35,11 +35,12 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "agents/mpi/tree/carried_tree.h"
 #include "agents/mpi/tree/collective_table.h"
+#include "agents/mpi/tree/rank_order.h"
 #include "agents/mpi/tree/tag_pool.h"
 #include "agents/mpi/tree/tree_memory.h"
 #include "agents/mpi/tree/tree_news.h"
@@ -67,27 +68,37 @@ struct CommunicatorTree {
   uint64_t id = 0;                         // 0: there is no tree
   uint32_t revision = 0;
   TreeShape shape;  // carried: its ranks are none of the tree's nodes but the root's stand-in
+  TreeShape chain, binomial;             // over its ranks
+  RankOrder order;                       // of these
   std::unique_ptr<CarriedTree> carried;  // null: over the ranks
   TreeBuffers pieces;  // one for each message of a reduction that is on its way here
-  TreeBuffers packed;  // one: a broadcast whose type is more than plain bytes
-  // What the members are told of a tree, in two broadcasts: the second one if there is a tree.
+  TreeBuffers whole;   // one: a broadcast whose type is more than plain bytes, what is exchanged
+  // What the members are told of a tree, in two broadcasts or three: the second one if there is a
+  // tree, the third one if it has an order.
   struct Told {
     uint64_t id = 0;  // 0: none
     uint32_t revision = 0;
     int32_t wasted_ms = 0;
     int32_t tags = -1;
-    bool is_kept = false, is_pending = false, is_carried = false;
+    bool is_kept = false, is_pending = false, is_carried = false, has_order = false;
     CarriageTerms terms;
   } told;
   std::vector<int32_t> parents;  // of each rank; there is room before anybody is told
+  std::vector<int32_t> near;     // all ranks, the root first, if `has_order`; as much room
+  std::vector<int> hosts;        // of each rank
   std::string addresses;         // of switches: the root's stand-in's, until it is told
   bool was_carried = false;      // by switches, once: the same on all members
   bool is_change_told = false;
   int untold = 0;    // collectives since the root could last say something
   int patience = 1;  // carried and broken: of these, before it is asked
-  // Of a collective (kCountBcast) of so many bits in its length; from when the tree is there.
-  std::map<std::pair<TreeCount, int>, Trial> trials;
+  // Of a collective (kCountBcast) of so many bits in its length, with an order that must be the
+  // ranks' or not; from when the tree is there.
+  std::map<std::tuple<TreeCount, int, bool>, Trial> trials;
 
+  // kTree, kChain or kBinomial.
+  const TreeShape& ShapeOf(Way way) const {
+    return way == Way::kChain ? chain : way == Way::kBinomial ? binomial : shape;
+  }
   bool IsRoot() const { return shape.parent < 0; }
   bool IsMember(int rank) const { return rank >= 0 && rank < tags.members.size(); }
   // The root's: whether there is something to say.
@@ -106,8 +117,9 @@ struct CommunicatorTree {
 //                                                                 times longer
 //
 // Bytes of a collective are the same on all members, so that they agree which tree it is and count
-// alike. Whether it goes along the tree is measured (trial.h). With COPPICE_TREES_MAX_BYTES it is
-// not: messages of all lengths up to that one go along trees, two of them, and no longer ones.
+// alike. Whether it goes along the tree, in another way over its ranks, or natively, is measured
+// (trial.h). With COPPICE_TREES_MAX_BYTES it is not: messages of all lengths up to that one go
+// along trees, two of them, and no longer ones.
 
 // From coppice-plan tree over 64 hosts with the preset costs, Allreduce: a star, the best for a
 // Barrier (0 bytes), takes at most 3 times as long as the best tree below kMiddle, and 20 times at
@@ -121,11 +133,6 @@ constexpr uint64_t kLong = uint64_t{256} << 10U;
 // std::bad_alloc (WithMemory of tree_collectives.h).
 CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes,
                          const SwitchWork& work);
-
-// Collective over `comm`, for the collective that TreeOf gave the tree for: whether it goes along
-// it. *measured is the call, if it is. Throws std::bad_alloc.
-bool IsSooner(MPI_Comm comm, TreeCount what, uint64_t bytes, CommunicatorTree* tree,
-              MeasuredCall* measured);
 
 // This member leaves a collective to the MPI library which others may carry out along a tree: what
 // they send nobody receives. Tags of these trees are not handed out again.

@@ -1,6 +1,7 @@
 #include "agents/mpi/tree/pipeline.h"
 
-#include <cstring>
+#include <algorithm>
+#include <cmath>
 
 namespace coppice::mpi {
 namespace {
@@ -15,14 +16,26 @@ constexpr bool kMayFallShort = false;
 constexpr int kFellShort = MPI_ERR_OTHER;
 #endif
 
+// Of b bytes in segments of s, each of which costs as much as c bytes more, through h stages:
+// (h - 1 + b / s) * (s + c), which is least for s * s = b * c / (h - 1). c is some microseconds
+// times the bandwidth, about as much on slow networks as on fast ones.
+Segments Cut(const TreeTags& tags, const TreeShape& shape, const TypeLayout& layout, int count) {
+  constexpr double kSegmentCosts = 8 << 10U, kLeast = 4 << 10U;
+  const double bytes = static_cast<double>(layout.size) * count;
+  const double best = std::sqrt(bytes * kSegmentCosts / std::max(shape.height - 1, 1));
+  const double most = tags.segment_bytes;
+  return {count, layout.size, static_cast<int>(std::clamp(best, std::min(kLeast, most), most))};
+}
+
 }  // namespace
 
 size_t Pipeline::Pieces(const TreeShape& shape) {
   return shape.children.empty() ? 0 : kSlots + shape.chain_from_end.size();
 }
 
-size_t Pipeline::PieceBytes(const TreeTags& tags, const TypeLayout& layout, int count) {
-  return RoomFor(layout, Segments(count, layout.size, tags.segment_bytes).longest());
+size_t Pipeline::PieceBytes(const TreeTags& tags, const TreeShape& shape, const TypeLayout& layout,
+                            int count) {
+  return RoomFor(layout, Cut(tags, shape, layout, count).longest());
 }
 
 Pipeline::Pipeline(const TreeTags& tags, const TreeShape& shape, const TreeBuffers& pieces,
@@ -31,7 +44,7 @@ Pipeline::Pipeline(const TreeTags& tags, const TreeShape& shape, const TreeBuffe
       shape_(shape),
       pieces_(pieces),
       flow_(flow),
-      segments_(flow.count, flow.layout.size, tags.segment_bytes),
+      segments_(Cut(tags, shape, flow.layout, flow.count)),
       word_(flow.word) {}
 
 void Pipeline::Begin() {
@@ -278,18 +291,10 @@ void* Pipeline::Result(int segment) const {
   return ElementAt(flow_.result, flow_.layout, segments_.first(segment));
 }
 
-// By a message to itself if there are gaps, which must stay as they are.
 void Pipeline::Copy(const void* from, void* to, int segment) {
   const int length = segments_.length(segment);
   if (error_ != MPI_SUCCESS || length == 0) return;
-  if (flow_.layout.IsDense()) {
-    std::memcpy(to, from, static_cast<size_t>(length) * static_cast<size_t>(flow_.layout.size));
-    return;
-  }
-  const int own = tags_.members.World(shape_.rank);
-  const int tag = tags_.first_tag + kCopyTag;
-  Check(PMPI_Sendrecv(from, length, flow_.layout.type, own, tag, to, length, flow_.layout.type, own,
-                      tag, tags_.comm, MPI_STATUS_IGNORE));
+  Check(CopyElements(tags_, flow_.layout, from, to, length));
 }
 
 void Pipeline::Send(const void* data, int segment, int to, TreeTag tag, MPI_Request* request) {

@@ -52,7 +52,8 @@ class Pipeline final {
   // How much memory one needs: so many pieces in a tree of that shape, and so many bytes in each of
   // them, the same on all ranks that give the same arguments.
   static size_t Pieces(const TreeShape& shape);
-  static size_t PieceBytes(const TreeTags& tags, const TypeLayout& layout, int count);
+  static size_t PieceBytes(const TreeTags& tags, const TreeShape& shape, const TypeLayout& layout,
+                           int count);
 
   // All must outlive it; `pieces` are as many and as long as it needs.
   Pipeline(const TreeTags& tags, const TreeShape& shape, const TreeBuffers& pieces,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <vector>
 
@@ -166,6 +167,18 @@ void CloseTagPool() {
 MPI_Comm TagPoolComm() { return pool; }
 
 int TreeSegmentBytes() { return segment_bytes; }
+
+int CopyElements(const TreeTags& tags, const TypeLayout& layout, const void* from, void* to,
+                 int count) {
+  if (layout.IsDense()) {
+    std::memcpy(to, from, static_cast<size_t>(count) * static_cast<size_t>(layout.size));
+    return MPI_SUCCESS;
+  }
+  const int own = Session::Get().world_rank();
+  const int tag = tags.first_tag + kCopyTag;
+  return PMPI_Sendrecv(from, count, layout.type, own, tag, to, count, layout.type, own, tag,
+                       tags.comm, MPI_STATUS_IGNORE);
+}
 
 int TakeTags() {
   const std::lock_guard<std::mutex> lock(own_mutex);

@@ -13,11 +13,12 @@
 #include <mpi.h>
 
 #include "agents/mpi/core/communicator_ranks.h"
+#include "agents/mpi/tree/elements.h"
 
 namespace coppice::mpi {
 
 // Kinds of messages of one tree.
-enum TreeTag { kUpTag, kDownTag, kDownRestTag, kCopyTag, kLeftTag, kTagsOfTree = 8 };
+enum TreeTag { kUpTag, kDownTag, kDownRestTag, kCopyTag, kLeftTag, kExchangeTag, kTagsOfTree = 8 };
 
 // A tree's own share of them, and how its messages go.
 struct TreeTags {
@@ -43,6 +44,11 @@ int TakeTags();
 // This process has freed the communicator of `members` processes whose leader that rank of the
 // world is. Calls nothing of MPI's, so that the functions of attributes may call it.
 void LeaveTags(int tags, int leader, int members);
+
+// `count` elements, 1 at least, from one place of this process to another, which do not overlap: by
+// a message to itself if there are gaps, which stay as they are. An error of MPI's.
+int CopyElements(const TreeTags& tags, const TypeLayout& layout, const void* from, void* to,
+                 int count);
 
 // Tells leaders what was left, and takes note of what members have left. Not for functions of
 // attributes.

@@ -10,8 +10,10 @@
 #include "agents/mpi/core/session.h"
 #include "agents/mpi/tree/communicator_trees.h"
 #include "agents/mpi/tree/elements.h"
+#include "agents/mpi/tree/exchange.h"
 #include "agents/mpi/tree/pipeline.h"
 #include "agents/mpi/tree/tree_memory.h"
+#include "agents/mpi/tree/ways.h"
 
 namespace coppice::mpi {
 namespace {
@@ -26,11 +28,21 @@ bool Native() {
   return false;
 }
 
-// Carries it out; errors go where the program wants those of `comm`.
-bool Run(MPI_Comm comm, CommunicatorTree* tree, Reach reach, Flow* flow, TreeCount what,
+// It was carried out; errors go where the program wants those of `comm`.
+bool Ended(MPI_Comm comm, CommunicatorTree* tree, TreeCount what, int error) {
+  CountTree(what);
+  if (error != MPI_SUCCESS) {
+    tree->tags.is_spoilt = true;
+    HandleError(comm, error);
+  }
+  return true;
+}
+
+// Carries it out along a tree over the ranks.
+bool Run(MPI_Comm comm, CommunicatorTree* tree, Way way, Reach reach, Flow* flow, TreeCount what,
          int* error) {
   flow->word = reach == Reach::kAll && tree->IsRoot() && tree->IsChanged();
-  Pipeline pipeline(tree->tags, tree->shape, tree->pieces, *flow);
+  Pipeline pipeline(tree->tags, tree->ShapeOf(way), tree->pieces, *flow);
   {
     const RequestErrors returned(Session::Get().has_threads());
     *error = pipeline.Run();
@@ -41,16 +53,29 @@ bool Run(MPI_Comm comm, CommunicatorTree* tree, Reach reach, Flow* flow, TreeCou
   } else {
     ++tree->untold;
   }
-  CountTree(what);
   if (pipeline.is_memory_lost()) {
     tree->pieces.Leak();
-    tree->packed.Leak();
+    tree->whole.Leak();
   }
-  if (*error != MPI_SUCCESS) {
-    tree->tags.is_spoilt = true;
-    HandleError(comm, *error);
+  return Ended(comm, tree, what, *error);
+}
+
+// From here on halves of halves are sooner than whole messages.
+constexpr uint64_t kHalved = uint64_t{64} << 10U;
+
+// Carries an Allreduce or a Barrier out by exchanges over the tree's ranks.
+bool RunByExchange(MPI_Comm comm, CommunicatorTree* tree, const Flow& flow, TreeCount what,
+                   int* error) {
+  const auto bytes = static_cast<uint64_t>(flow.count) * static_cast<uint64_t>(flow.layout.size);
+  const std::vector<ExchangeStep> steps =
+      ExchangeSteps(tree->order, tree->shape.rank, flow.count, bytes >= kHalved);
+  {
+    const RequestErrors returned(Session::Get().has_threads());
+    *error = RunExchange(tree->tags, steps, flow.layout, flow.count, flow.op, flow.input,
+                         flow.result, tree->whole[0]);
   }
-  return true;
+  ++tree->untold;
+  return Ended(comm, tree, what, *error);
 }
 
 // Carries it out along switches; false, on all members: they are not there any more.
@@ -104,30 +129,58 @@ int Repack(bool packs, void* buffer, int count, MPI_Datatype type, void* packed,
                                comm, MPI_STATUS_IGNORE);
 }
 
-// What Reduce and Allreduce have in common; null if the native one has to do it. `may` says whether
-// the buffers are ones, of elements that are laid out so.
+// What Reduce and Allreduce have in common.
+struct ReductionCall {
+  TreeCount what;
+  coppice_operation operation;
+  int count;
+  MPI_Datatype type;
+  MPI_Op op;
+  int root;  // of an Allreduce any
+  MPI_Comm comm;
+};
+
+struct ReductionWay {
+  CommunicatorTree* tree = nullptr;
+  Way way = Way::kNative;
+  SwitchWork work;
+};
+
+// How it goes, and, over the ranks, what this one does. `may` says whether the buffers are ones, of
+// elements that are laid out so.
 template <class May>
-CommunicatorTree* TreeForReduction(coppice_operation operation, int count, MPI_Datatype type,
-                                   MPI_Op op, MPI_Comm comm, const May& may, Flow* flow,
-                                   SwitchWork* work) {
-  if (count <= 0 || !LayoutOf(type, &flow->layout) || flow->layout.size == 0) return nullptr;
-  const Reduction reduction = ReductionOf(op, type);
-  if (reduction == Reduction::kNotOurs) return nullptr;
-  if (!may(flow->layout)) {
-    SpoilTreesOf(comm);
-    return nullptr;
+ReductionWay WayOfReduction(const ReductionCall& call, const May& may, Flow* flow,
+                            MeasuredCall* measured) {
+  const ReductionWay native;
+  TypeLayout& layout = flow->layout;
+  if (call.count <= 0 || !LayoutOf(call.type, &layout) || layout.size == 0) return native;
+  const Reduction reduction = ReductionOf(call.op, call.type);
+  if (reduction == Reduction::kNotOurs) return native;
+  if (!may(layout)) {
+    SpoilTreesOf(call.comm);
+    return native;
   }
-  const auto bytes = static_cast<uint64_t>(count) * static_cast<uint64_t>(flow->layout.size);
-  *work = ReductionWork(op, flow->layout, bytes);
-  CommunicatorTree* const tree = TreeOf(comm, operation, bytes, *work);
-  if (tree == nullptr || tree->carried != nullptr) return tree;
-  if (reduction == Reduction::kRankOrder && !tree->shape.is_ordered) return nullptr;
-  const size_t piece_bytes = Pipeline::PieceBytes(tree->tags, flow->layout, count);
-  if (!tree->pieces.Reserve(comm, piece_bytes)) return nullptr;
-  flow->count = count;
+  ReductionWay found;
+  const auto bytes = static_cast<uint64_t>(call.count) * static_cast<uint64_t>(layout.size);
+  found.work = ReductionWork(call.op, layout, bytes);
+  CommunicatorTree* const tree = TreeOf(call.comm, call.operation, bytes, found.work);
+  if (tree == nullptr || !tree->IsMember(call.root)) return native;
+  const bool in_rank_order = reduction == Reduction::kRankOrder;
+  if (tree->carried == nullptr && in_rank_order && !tree->shape.is_ordered) return native;
+  found.tree = tree;
+  found.way = WayOf(call.comm, call.what, bytes, in_rank_order, tree, measured);
+  if (found.way == Way::kNative || tree->carried != nullptr) return found;
+  const bool has_room =
+      found.way == Way::kExchange
+          ? tree->whole.Reserve(call.comm, RoomFor(layout, call.count))
+          : tree->pieces.Reserve(
+                call.comm,
+                Pipeline::PieceBytes(tree->tags, tree->ShapeOf(found.way), layout, call.count));
+  if (!has_room) return native;
+  flow->count = call.count;
   flow->goes_up = true;
-  flow->op = op;
-  return tree;
+  flow->op = call.op;
+  return found;
 }
 
 // Arguments that the MPI library refuses: such a call is left to it before anybody is asked or
@@ -192,7 +245,9 @@ void CountTree(TreeCount what) { counted[what].fetch_add(1, std::memory_order_re
 bool TreeBarrier(MPI_Comm comm, MeasuredCall* measured, int* error) {
   const SwitchWork work;
   CommunicatorTree* const tree = TreeOf(comm, COPPICE_OPERATION_BARRIER, 0, work);
-  if (tree == nullptr || !IsSooner(comm, kCountBarrier, 0, tree, measured)) return Native();
+  if (tree == nullptr) return Native();
+  const Way way = WayOf(comm, kCountBarrier, 0, false, tree, measured);
+  if (way == Way::kNative) return Native();
   if (tree->carried != nullptr) {
     return RunAlongSwitches(*tree, work, nullptr, nullptr, kCountBarrier, error);
   }
@@ -205,8 +260,12 @@ bool TreeBarrier(MPI_Comm comm, MeasuredCall* measured, int* error) {
   flow.input = &nothing;
   flow.has_result = true;
   flow.result = &nothing_else;
-  GoDown(tree->shape, &flow);
-  return Run(comm, tree, Reach::kAll, &flow, kCountBarrier, error);
+  if (way == Way::kExchange) {
+    flow.count = 0;
+    return RunByExchange(comm, tree, flow, kCountBarrier, error);
+  }
+  GoDown(tree->ShapeOf(way), &flow);
+  return Run(comm, tree, way, Reach::kAll, &flow, kCountBarrier, error);
 }
 
 bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
@@ -223,18 +282,19 @@ bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm co
   work.bytes = static_cast<uint64_t>(bytes);
   CommunicatorTree* const tree = TreeOf(comm, COPPICE_OPERATION_BCAST, work.bytes, work);
   if (tree == nullptr || !tree->IsMember(root)) return Native();
-  if (!IsSooner(comm, kCountBcast, work.bytes, tree, measured)) return Native();
+  const Way way = WayOf(comm, kCountBcast, work.bytes, false, tree, measured);
+  if (way == Way::kNative) return Native();
   // What members ask each other depends on the bytes alone, which are the same at all of them.
   const bool has_room = bytes > kMaxPacked ? AllSay(comm, layout.IsPlainBytes())
-                                           : tree->packed.Reserve(comm, static_cast<size_t>(bytes));
+                                           : tree->whole.Reserve(comm, static_cast<size_t>(bytes));
   if (!has_room) return Native();
   const bool is_sender = tree->shape.rank == root, is_plain = layout.IsPlainBytes();
   Flow flow;
   LayoutOf(MPI_BYTE, &flow.layout);
   flow.count = static_cast<int>(bytes);
   flow.has_result = true;
-  flow.result = is_plain ? buffer : tree->packed[0];
-  BcastWays(tree->shape, root, &flow);
+  flow.result = is_plain ? buffer : tree->whole[0];
+  BcastWays(tree->ShapeOf(way), root, &flow);
   const auto repack = [&] {
     return is_plain ? MPI_SUCCESS
                     : Repack(is_sender, buffer, count, type, flow.result, flow.count, *tree);
@@ -247,7 +307,7 @@ bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm co
     if (!RunAlongSwitches(*tree, work, data, result, kCountBcast, error)) return false;
     if (!is_sender) *error = repack();
   } else if (*error == MPI_SUCCESS) {
-    Run(comm, tree, reach, &flow, kCountBcast, error);
+    Run(comm, tree, way, reach, &flow, kCountBcast, error);
     if (*error != MPI_SUCCESS) return true;  // which is told already
     if (!is_sender) *error = repack();
   }
@@ -261,19 +321,16 @@ bool TreeReduce(const void* send, void* receive, int count, MPI_Datatype type, M
   const auto may = [&](const TypeLayout& layout) {
     return MayReduce(send, receive, count, layout, root, comm);
   };
-  SwitchWork work;
-  CommunicatorTree* const tree =
-      TreeForReduction(COPPICE_OPERATION_REDUCE, count, type, op, comm, may, &flow, &work);
-  if (tree == nullptr || !tree->IsMember(root) ||
-      !IsSooner(comm, kCountReduce, work.bytes, tree, measured)) {
-    return Native();
-  }
-  const TreeShape& shape = tree->shape;
+  const ReductionWay found = WayOfReduction(
+      {kCountReduce, COPPICE_OPERATION_REDUCE, count, type, op, root, comm}, may, &flow, measured);
+  if (found.way == Way::kNative) return Native();
+  CommunicatorTree* const tree = found.tree;
   flow.input = send == MPI_IN_PLACE ? receive : send;
   if (tree->carried != nullptr) {
-    void* const result = shape.rank == root ? receive : nullptr;
-    return RunAlongSwitches(*tree, work, flow.input, result, kCountReduce, error);
+    void* const result = tree->shape.rank == root ? receive : nullptr;
+    return RunAlongSwitches(*tree, found.work, flow.input, result, kCountReduce, error);
   }
+  const TreeShape& shape = tree->ShapeOf(found.way);
   flow.has_result = shape.rank == root;
   flow.result = receive;
   // The tree's root has the result; it goes to the call's root in one more message.
@@ -281,7 +338,7 @@ bool TreeReduce(const void* send, void* receive, int count, MPI_Datatype type, M
     if (shape.rank == root) flow.down_from = shape.root;
     if (shape.rank == shape.root) flow.down_to = {root};
   }
-  return Run(comm, tree, Reach::kSome, &flow, kCountReduce, error);
+  return Run(comm, tree, found.way, Reach::kSome, &flow, kCountReduce, error);
 }
 
 bool TreeAllreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
@@ -290,20 +347,20 @@ bool TreeAllreduce(const void* send, void* receive, int count, MPI_Datatype type
   const auto may = [&](const TypeLayout& layout) {
     return MayAllreduce(send, receive, count, layout);
   };
-  SwitchWork work;
-  CommunicatorTree* const tree =
-      TreeForReduction(COPPICE_OPERATION_ALLREDUCE, count, type, op, comm, may, &flow, &work);
-  if (tree == nullptr || !IsSooner(comm, kCountAllreduce, work.bytes, tree, measured)) {
-    return Native();
-  }
+  const ReductionWay found =
+      WayOfReduction({kCountAllreduce, COPPICE_OPERATION_ALLREDUCE, count, type, op, 0, comm}, may,
+                     &flow, measured);
+  if (found.way == Way::kNative) return Native();
+  CommunicatorTree* const tree = found.tree;
   flow.input = send == MPI_IN_PLACE ? receive : send;
   if (tree->carried != nullptr) {
-    return RunAlongSwitches(*tree, work, flow.input, receive, kCountAllreduce, error);
+    return RunAlongSwitches(*tree, found.work, flow.input, receive, kCountAllreduce, error);
   }
   flow.has_result = true;
   flow.result = receive;
-  GoDown(tree->shape, &flow);
-  return Run(comm, tree, Reach::kAll, &flow, kCountAllreduce, error);
+  if (found.way == Way::kExchange) return RunByExchange(comm, tree, flow, kCountAllreduce, error);
+  GoDown(tree->ShapeOf(found.way), &flow);
+  return Run(comm, tree, found.way, Reach::kAll, &flow, kCountAllreduce, error);
 }
 
 bool UsesTrees() {

@@ -56,6 +56,8 @@ GrantedTree ReadTree(coppice_tree* tree, size_t ranks) {
   const int32_t* const parents = coppice_tree_parents(tree);
   if (coppice_tree_ranks(tree) == ranks && parents != nullptr) {
     granted.parents.assign(parents, parents + ranks);
+    const int32_t* const order = coppice_tree_order(tree);
+    if (order != nullptr) granted.order.assign(order, order + ranks);
     TreeShape shape;
     const bool is_usable = coppice_tree_nodes(tree) == ranks
                                ? MakeTreeShape(granted.parents, 0, &shape)

@@ -20,6 +20,7 @@ struct GrantedTree {
   uint64_t id = 0;  // 0: none
   uint32_t revision = 0;
   std::vector<int32_t> parents;  // of each rank of the communicator; -1 of the root
+  std::vector<int32_t> order;    // of ranks (coppice_tree_order); empty: nobody knows
   int wasted_ms = 0;             // that were waited for no answer
   // Over switches: parents are numbered from the number of ranks on (CarriedTree::Join).
   bool is_carried = false;

@@ -31,6 +31,16 @@ std::vector<int> Downwards(const std::vector<int32_t>& parents) {
   return order;
 }
 
+int Height(const std::vector<int32_t>& parents, const std::vector<int>& downwards) {
+  std::vector<int> depth(parents.size());
+  int height = 0;
+  for (const int rank : downwards) {
+    if (parents[rank] >= 0) depth[rank] = depth[parents[rank]] + 1;
+    height = std::max(height, depth[rank]);
+  }
+  return height;
+}
+
 struct Interval {
   int first;
   int last;
@@ -62,6 +72,7 @@ bool MakeTreeShape(const std::vector<int32_t>& parents, int rank, TreeShape* sha
   if (rank < 0 || rank >= static_cast<int>(parents.size())) return false;
   TreeShape made;
   made.root = downwards.front();
+  made.height = Height(parents, downwards);
   made.rank = rank;
   made.parent = parents[rank];
   const std::vector<Interval> subtrees = Subtrees(parents, downwards);

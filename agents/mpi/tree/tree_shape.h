@@ -22,6 +22,7 @@ struct TreeShape {
   static constexpr int kOwn = -1;
 
   int root = 0;
+  int height = 0;  // of the tree: edges from its root to the lowest rank
   int rank = 0;
   int parent = -1;            // of this rank; -1: it is the root
   std::vector<int> children;  // of this rank, ascending

@@ -1,13 +1,18 @@
 #include "agents/mpi/tree/trial.h"
 
 #include <algorithm>
-#include <bit>
+#include <numeric>
+#include <utility>
 
 namespace coppice::mpi {
 
+Trial::Trial(std::vector<Way> ways) : ways_(std::move(ways)) { Restart(); }
+
 void Trial::Restart() {
   is_trying_ = true;
-  goal_ = kFirst;
+  round_ = ways_;
+  is_second_ = false;
+  calls_ = kFirst * static_cast<int>(round_.size());
   tried_ = 0;
   gone_ = {};
   measured_ = {};
@@ -16,11 +21,13 @@ void Trial::Restart() {
 Way Trial::Next() {
   if (!is_trying_ && left_-- == 0) Restart();
   if (!is_trying_) return way_ = chosen_;
-  // The sequence of Thue and Morse: what grows or shrinks meanwhile counts for both ways, and so
-  // does whatever comes again after some calls.
-  const bool is_native = std::popcount(static_cast<unsigned>(tried_)) % 2 != 0;
+  // The sequence of Thue and Morse, of as many symbols as there are ways: what grows or shrinks
+  // meanwhile counts for all ways, and so does whatever comes again after some calls.
+  const auto ways = static_cast<int>(round_.size());
+  int digits = 0;
+  for (int rest = tried_; rest > 0; rest /= ways) digits += rest % ways;
   ++tried_;
-  way_ = is_native ? Way::kNative : Way::kTree;
+  way_ = round_[digits % ways];
   ++gone_[static_cast<size_t>(way_)];
   return way_;
 }
@@ -30,36 +37,49 @@ void Trial::Took(Seconds time) {
   measured_.times[way][gone_[way] - 1] = time.count();
 }
 
-// The lower quartile: calls that something else held up say nothing of the way.
-double Trial::UsualTime(const Measured& longest, Way way) const {
-  std::array<double, kMost> times = longest.times[static_cast<size_t>(way)];
-  const auto quartile = times.begin() + goal_ / 4;
-  std::nth_element(times.begin(), quartile, times.begin() + goal_);
-  return *quartile;
+// Below the median: calls that something else held up say nothing of the way.
+Trial::Seconds Trial::UsualTime(Way way) const {
+  std::array<double, kMost> times = measured_.times[static_cast<size_t>(way)];
+  const int gone = gone_[static_cast<size_t>(way)];
+  const auto usual = times.begin() + 3 * gone / 8;
+  std::nth_element(times.begin(), usual, times.begin() + gone);
+  return Seconds(*usual);
 }
 
 void Trial::Decide(const Measured& longest) {
-  const double tree = UsualTime(longest, Way::kTree), native = UsualTime(longest, Way::kNative);
-  const double slower = std::max(tree, native), sooner = std::min(tree, native);
-  if (goal_ == kFirst && slower < kOpen * sooner) {
-    goal_ = kMost;
+  // Each one's own times of the calls to come stay its own.
+  measured_ = longest;
+  std::sort(round_.begin(), round_.end(),
+            [this](Way a, Way b) { return UsualTime(a) < UsualTime(b); });
+  const Way soonest = round_[0];
+  if (is_second_ || !(UsualTime(round_[1]) < kOpen * UsualTime(soonest))) {
+    Settle(soonest);
     return;
   }
-  const bool changes = chosen_ == Way::kTree ? native < kWorthIt * tree : tree < kWorthIt * native;
-  if (changes) chosen_ = chosen_ == Way::kTree ? Way::kNative : Way::kTree;
+  is_second_ = true;
+  round_.resize(2);
+  calls_ = 2 * (kMost - kFirst);
+  tried_ = 0;
+}
+
+void Trial::Settle(Way soonest) {
+  const double least = UsualTime(soonest).count();
+  const bool changes = least < kWorthIt * UsualTime(chosen_).count();
+  if (changes) chosen_ = soonest;
   pause_ = changes || !is_settled_ ? kMinPause : std::min(2 * pause_, kMaxPause);
   is_settled_ = true;
   is_trying_ = false;
   left_ = pause_;
-  if (!(sooner > 0)) return;
+  if (!(least > 0)) return;
+  const int calls = std::accumulate(gone_.begin(), gone_.end(), 0);
   // To agree takes about as long as one barrier of all those.
-  double lost = longest.waited * (1 + 1.0 / tried_) - tried_ * sooner;
-  for (const auto& times : longest.times) {
-    for (int call = 0; call < goal_; ++call) lost += times[call];
+  double lost = measured_.waited * (1 + 1.0 / calls) - calls * least;
+  for (const auto& times : measured_.times) {
+    lost += std::accumulate(times.begin(), times.end(), 0.0);
   }
   constexpr double kMostCalls = 1e15;
-  const double calls = std::min(lost / (kShare * sooner), kMostCalls);
-  if (calls > static_cast<double>(pause_)) left_ = static_cast<uint64_t>(calls);
+  const double pause = std::min(lost / (kShare * least), kMostCalls);
+  if (pause > static_cast<double>(pause_)) left_ = static_cast<uint64_t>(pause);
 }
 
 }  // namespace coppice::mpi

@@ -1,9 +1,10 @@
-// Which way is the sooner one for collectives of one kind and size class of a communicator: along
-// its tree, or the MPI library's own. The program's own calls tell, as in STAR-MPI (Faraj, Yuan,
-// Lowenthal 2006, sections 3 and 4):
+// Which way is the soonest one for collectives of one kind and size class of a communicator: along
+// its tree, another one over the same ranks (rank_order.h), or the MPI library's own. The program's
+// own calls tell, as in STAR-MPI (Faraj, Yuan, Lowenthal 2006, sections 3 and 4):
 //
-//     call  0 1 2 3 4 5 6 7      8 ..... 23                     24 .............
-//           T N N T N T T N  [agree: near?  N T T N ...]  [agree]  the sooner way ... try again
+//     call  0 1 2  3 4 5  6 ... 11      12 ................... 27         28 .............
+//           N T C  T C N  C N T [agree:  T N N T ..., the two    [agree]  the soonest ... again
+//                                near?]  soonest]
 //
 // All members make these calls alike, so they count alike. Before each call of a trial they hold a
 // native barrier, or whoever is late would be measured; then the call takes as long as at the
@@ -15,37 +16,49 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
 namespace coppice::mpi {
 
-enum class Way : uint8_t { kTree, kNative };
+// The MPI library's; along the tree; along other trees over its ranks; and by exchanges.
+enum class Way : uint8_t { kNative, kTree, kChain, kBinomial, kExchange };
+constexpr size_t kWays = 5;
+constexpr const char* kWayNames[kWays] = {"native", "tree", "chain", "binomial", "exchange"};
 
 class Trial final {
  public:
   using Seconds = std::chrono::duration<double>;
 
-  // First, each way is gone so many times; where that leaves it open, so many times in all.
+  // First, each way is gone so many times; where that leaves it open, the two soonest so many times
+  // in all.
   static constexpr int kFirst = 4, kMost = 12;
-  // It is open if the slower way takes less than so many times what the other does.
+  // It is open if the second way takes less than so many times what the soonest does.
   static constexpr double kOpen = 4;
   // A way is left for another that takes less than this share of it.
   static constexpr double kWorthIt = 0.97;
-  // Of all time, what a trial may cost beyond calls that go the sooner way.
+  // Of all time, what a trial may cost beyond calls that go the soonest way.
   static constexpr double kShare = 0.005;
   // Calls from one trial to the next, at the least; twice as many each time nothing changes.
   static constexpr uint64_t kMinPause = 512, kMaxPause = uint64_t{1} << 20U;
 
   // Numbers that members agree on: of each the greatest.
   struct Measured {
-    std::array<std::array<double, kMost>, 2> times = {};  // [way][call], in seconds
-    double waited = 0;                                    // in barriers
+    std::array<std::array<double, kMost>, kWays> times = {};  // [way][call], in seconds
+    double waited = 0;                                        // in barriers
   };
   static constexpr int kNumbers = sizeof(Measured) / sizeof(double);
 
+  // Two ways at least, the native one among them, which is gone until the first trial is over.
+  explicit Trial(std::vector<Way> ways);
+
   // Whether members are to agree before the next call.
-  bool IsDue() const { return is_trying_ && tried_ == 2 * goal_; }
+  bool IsDue() const { return is_trying_ && tried_ == calls_; }
   const Measured& measured() const { return measured_; }
   void Decide(const Measured& longest);
+  // After a decision that ends a trial: which way goes from here on, and how long each took.
+  Way chosen() const { return chosen_; }
+  const std::vector<Way>& ways() const { return ways_; }
+  Seconds UsualTime(Way way) const;
 
   // The way of the next call, which is counted. Not if IsDue.
   Way Next();
@@ -53,7 +66,7 @@ class Trial final {
   // and how long the call took.
   bool IsMeasured() const { return is_trying_; }
   // Whether it begins a trial after another.
-  bool TriesAgain() const { return is_trying_ && is_settled_ && tried_ == 1; }
+  bool TriesAgain() const { return is_trying_ && is_settled_ && !is_second_ && tried_ == 1; }
   void Waited(Seconds time) { measured_.waited += time.count(); }
   void Took(Seconds time);
 
@@ -61,15 +74,18 @@ class Trial final {
   void Restart();
 
  private:
-  double UsualTime(const Measured& longest, Way way) const;
+  void Settle(Way soonest);
 
-  bool is_trying_ = true;
+  const std::vector<Way> ways_;
+  bool is_trying_ = false;
   bool is_settled_ = false;  // once
   Way chosen_ = Way::kNative;
-  int goal_ = kFirst;
-  int tried_ = 0;                 // calls of this trial
-  std::array<int, 2> gone_ = {};  // [way], of these
-  Way way_ = Way::kTree;          // of the last call
+  std::vector<Way> round_;  // the ways that this round tries
+  bool is_second_ = false;
+  int calls_ = 0;                     // of this round
+  int tried_ = 0;                     // of these
+  std::array<int, kWays> gone_ = {};  // [way], in this trial
+  Way way_ = Way::kNative;            // of the last call
   Measured measured_;
   uint64_t left_ = 0;  // calls until the next trial
   uint64_t pause_ = kMinPause;

@@ -89,6 +89,20 @@ Guid PortOf(const TreeView& view, uint32_t rank) {
   return job_rank < view.job->endpoints.size() ? view.job->endpoints[job_rank] : Guid(0);
 }
 
+void OrderToProto(const TreeView& view, const Snapshot& snapshot, v1::TreeNodes& nodes) {
+  std::vector<EndpointIndex> members;
+  members.reserve(view.record->ranks.size());
+  for (uint32_t rank = 0; rank < view.record->ranks.size(); ++rank) {
+    const std::optional<EndpointIndex> endpoint = snapshot.fabric->FindEndpoint(PortOf(view, rank));
+    if (!endpoint) return;
+    members.push_back(*endpoint);
+  }
+  const uint32_t root = RootOf(*view.record);
+  const std::vector<uint32_t> order =
+      OrderByNearness(*snapshot.hierarchy, members, root < members.size() ? root : 0);
+  nodes.mutable_order()->Add(order.begin(), order.end());
+}
+
 void NodesToProto(const TreeView& view, v1::TreeNodes& nodes) {
   const TreeRecord& record = *view.record;
   nodes.mutable_parents()->Add(record.parents.begin(), record.parents.end());
@@ -302,10 +316,11 @@ constexpr std::pair<TreeChangeKind, v1::TreeChangeKind> kChangeKinds[] = {
 
 }  // namespace
 
-void ToProto(const TreeView& view, TreeDetail detail, v1::Tree& tree) {
+void ToProto(const TreeView& view, TreeDetail detail, const Snapshot* snapshot, v1::Tree& tree) {
   SummaryToProto(view, tree);
   if (detail != TreeDetail::kFull) return;
   NodesToProto(view, *tree.mutable_nodes());
+  if (snapshot != nullptr) OrderToProto(view, *snapshot, *tree.mutable_nodes());
   if (!view.record->physical.empty()) PhysicalToProto(view, *tree.mutable_physical());
 }
 
@@ -434,13 +449,14 @@ absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& req
   return args;
 }
 
-void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& message) {
+void ToProto(const TreeChange& change, TreeDetail detail, const Snapshot* snapshot,
+             v1::TreeChange& message) {
   message.Clear();
   message.set_kind(WireOf(kChangeKinds, change.kind));
   message.set_resume_token(change.resume_token);
   message.set_reason(change.reason);
   if (change.tree.record == nullptr) return;
-  ToProto(change.tree, detail, *message.mutable_tree());
+  ToProto(change.tree, detail, snapshot, *message.mutable_tree());
 }
 
 }  // namespace coppice

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "coppice/v1/trees.pb.h"
 #include "daemon/fabric/fabric.h"
+#include "daemon/fabric/snapshot.h"
 #include "daemon/manager/change_feed.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/switches/switch_table.h"
@@ -29,8 +30,8 @@ absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, u
 absl::StatusOr<TreeDetail> FromProto(v1::TreeView view);
 
 // All but nodes and physical tree, which a full one has, and rank view. Times of advice (id 0) are
-// left out. O(nodes) if it is full.
-void ToProto(const TreeView& view, TreeDetail detail, v1::Tree& tree);
+// left out; the order of ranks if `snapshot` is null. O(nodes log nodes) if it is full.
+void ToProto(const TreeView& view, TreeDetail detail, const Snapshot* snapshot, v1::Tree& tree);
 
 // Summary and one rank's part. `fabric` (may be null) gives the LIDs. INVALID_ARGUMENT: the
 // communicator has no such rank. O(nodes).
@@ -57,7 +58,8 @@ absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& req
                                           uint32_t max_ranks);
 
 // Writes over `message`. O(nodes) if `detail` is full.
-void ToProto(const TreeChange& change, TreeDetail detail, v1::TreeChange& message);
+void ToProto(const TreeChange& change, TreeDetail detail, const Snapshot* snapshot,
+             v1::TreeChange& message);
 
 }  // namespace coppice
 

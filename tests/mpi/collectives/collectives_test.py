@@ -66,8 +66,15 @@ class AlongGrantedTrees(unittest.TestCase):
         done = self.run_program("--expect-trees", "--threads", when="creation")
         self.assertIn("differ 0,", done.stdout)
 
+    def test_other_ways_over_the_ranks(self):
+        for way in ("chain", "binomial", "exchange"):
+            with self.subTest(way=way):
+                words = ["--expect-trees", *(["--full"] if FULL else []), *(["--exchanges"] if way == "exchange" else [])]
+                done = self.run_program(*words, trees={**mpi_run.TREES_AT_ONCE, "COPPICE_TREES_WAY": way})
+                self.assertIn("differ 0,", done.stdout)
+
     def test_whichever_way_is_sooner(self):
-        """Members try both ways, agree and go on, by some thousands of calls."""
+        """Members try all ways, agree and go on, by some thousands of calls."""
         done = self.run_program(trees=AS_CHOSEN)
         self.assertIn("differ 0,", done.stdout)
         said = counts(done.stderr)

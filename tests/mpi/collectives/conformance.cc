@@ -1,8 +1,9 @@
 // Compares the collectives that trees carry, as the preloaded library carries them out, with the
-// MPI library's own, bit by bit: conformance [--full] [--expect-trees] [--ordered-trees]
-// [--threads] [--rounds N].
+// MPI library's own, bit by bit: conformance [--full] [--expect-trees] [--exchanges]
+// [--ordered-trees] [--threads] [--rounds N].
 //
-// --expect-trees: a collective that should have gone along a tree and did not is a failure.
+// --expect-trees: a collective that should have gone along a tree and did not is a failure;
+// --exchanges: COPPICE_TREES_WAY is exchange.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -33,6 +34,7 @@ int Main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--full") == 0) options.is_full = true;
     if (std::strcmp(argv[i], "--expect-trees") == 0) options.expects_trees = true;
+    if (std::strcmp(argv[i], "--exchanges") == 0) options.exchanges = true;
     if (std::strcmp(argv[i], "--ordered-trees") == 0) options.has_ordered_trees = true;
     if (std::strcmp(argv[i], "--threads") == 0) has_threads = true;
     if (std::strcmp(argv[i], "--rounds") == 0 && i + 1 < argc) rounds = std::atoi(argv[++i]);

@@ -86,7 +86,8 @@ void ForEachCase(const Shape& shape, bool is_full, const Compare& compare) {
   }
 }
 
-// The result of Reduce to every root and of Allreduce, bit by bit, and how far the native one is.
+// The result of Allreduce at every rank and of Reduce to every root, bit by bit, and how far the
+// native one is.
 void CompareSums(const Shape& shape, int count, Report* report) {
   std::vector<double> own(count);
   std::vector<double> native(count);
@@ -106,10 +107,15 @@ void CompareSums(const Shape& shape, int count, Report* report) {
     report->Expect(std::fabs(first[i] - native[i]) <= bound, what);
   }
   const size_t bytes = sizeof(double) * own.size();
+  if (report->options().expects_trees) {
+    std::vector<double> of_zero = first;
+    PMPI_Bcast(of_zero.data(), count, MPI_DOUBLE, 0, shape.comm);
+    report->Expect(std::memcmp(of_zero.data(), first.data(), bytes) == 0, "everywhere " + what);
+  }
   for (const int root : Roots(shape, *report)) {
     std::vector<double> again(count);
     MPI_Reduce(own.data(), again.data(), count, MPI_DOUBLE, MPI_SUM, root, shape.comm);
-    if (shape.rank == root && report->options().expects_trees) {
+    if (shape.rank == root && report->options().expects_trees && !report->options().exchanges) {
       report->Expect(std::memcmp(again.data(), first.data(), bytes) == 0, "equal " + what);
     }
     MPI_Allreduce(own.data(), again.data(), count, MPI_DOUBLE, MPI_SUM, shape.comm);

@@ -14,6 +14,7 @@ namespace coppice::conformance {
 struct Options {
   bool is_full = false;
   bool expects_trees = false;      // a collective that ran natively is a failure
+  bool exchanges = false;          // an Allreduce goes another way than a Reduce
   bool has_ordered_trees = false;  // all of them carry operations that do not commute, too
 };
 

@@ -281,6 +281,7 @@ uint32_t coppice_tree_ranks(const coppice_tree* tree) {
 }
 uint32_t coppice_tree_nodes(const coppice_tree* tree) { return coppice_tree_ranks(tree); }
 const int32_t* coppice_tree_parents(const coppice_tree* tree) { return tree->parents.data(); }
+const int32_t* coppice_tree_order(const coppice_tree*) { return nullptr; }
 const char* coppice_tree_reason(const coppice_tree*) { return "type I: by the script"; }
 coppice_status coppice_tree_carriage(const coppice_tree*, coppice_carriage*) {
   return COPPICE_NOT_FOUND;

@@ -1,9 +1,10 @@
-// The choice between a tree and the native way, on members that only have times.
+// The choice between ways, on members that only have times.
 #include "agents/mpi/tree/trial.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <vector>
 
@@ -12,10 +13,14 @@ namespace {
 
 constexpr double kBarrier = 0.7;
 
+const std::vector<Way> kTwo = {Way::kTree, Way::kNative};
+const std::vector<Way> kFour = {Way::kTree, Way::kChain, Way::kExchange, Way::kNative};
+
 // Members of one communicator, which make the same calls; `time(member, way)` in seconds.
 class Members {
  public:
-  explicit Members(size_t count) : trials_(count) {}
+  explicit Members(size_t count, const std::vector<Way>& ways = kTwo)
+      : trials_(count, Trial(ways)) {}
 
   template <class Time>
   Way Call(const Time& time) {
@@ -45,7 +50,7 @@ class Members {
     for (const Trial& trial : trials_) {
       EXPECT_TRUE(trial.IsDue());
       const Trial::Measured& own = trial.measured();
-      for (size_t way = 0; way < 2; ++way) {
+      for (size_t way = 0; way < kWays; ++way) {
         for (int call = 0; call < Trial::kMost; ++call) {
           longest.times[way][call] = std::max(longest.times[way][call], own.times[way][call]);
         }
@@ -103,6 +108,34 @@ TEST(Trial, GoesByWhomItTakesLongest) {
   EXPECT_EQ(members.Call(time), Way::kNative);
 }
 
+// Times of each way, in the order of Way.
+auto OfEach(const std::array<double, kWays>& times) {
+  return [=](size_t /*member*/, Way way) { return times[static_cast<size_t>(way)]; };
+}
+
+TEST(Trial, TakesTheSoonestOfManyWays) {
+  std::array<double, kWays> times = {1.0, 1.1, 1.2, 1e-9, 1.3};
+  std::vector<double> present = {1.0, 1.1, 1.2, 1.3};
+  do {
+    for (size_t i = 0; i < kFour.size(); ++i) times[static_cast<size_t>(kFour[i])] = present[i];
+    Members members(2, kFour);
+    for (int call = 0; call < 32; ++call) members.Call(OfEach(times));
+    const auto least = std::min_element(present.begin(), present.end());
+    for (int call = 0; call < 100; ++call) {
+      EXPECT_EQ(members.Call(OfEach(times)), kFour[least - present.begin()]);
+    }
+    EXPECT_EQ(members.agreed(), 2);
+  } while (std::next_permutation(present.begin(), present.end()));
+}
+
+TEST(Trial, TriesEachWaySomeTimesAndTheTwoSoonestMoreOften) {
+  const auto times = OfEach({3, 1, 2, 0, 50});
+  Members members(2, kFour);
+  std::array<int, kWays> gone = {};
+  for (int call = 0; call < 32; ++call) ++gone[static_cast<size_t>(members.Call(times))];
+  EXPECT_EQ(gone, (std::array<int, kWays>{4, 12, 12, 0, 4}));
+}
+
 TEST(Trial, CallsThatAreHeldUpDoNotMatter) {
   std::mt19937 random(1);
   int wrong = 0;
@@ -157,7 +190,7 @@ TEST(Trial, NoticesThatTimesHaveChanged) {
 }
 
 TEST(Trial, IsHeldAnewForAnotherTree) {
-  Trial trial;
+  Trial trial(kTwo);
   const auto along = [&trial](double tree) {
     for (int call = 0; call < 2 * Trial::kFirst; ++call) {
       const Way way = trial.Next();

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/fabric/fabric_source.h"
@@ -53,6 +55,46 @@ TEST(Hierarchy, KnownFabrics) {
             "torus; host 48; leaf switch 24; line 6; plane 2; component 1");
   EXPECT_EQ(Summary(*DeriveHierarchy(**GenerateModel("hyperx(dims=4x4x3,hosts=1)"))),
             "hyperx; host 48; leaf switch 48; group 12; group 2 3; component 1");
+}
+
+// Every group of every level is in one piece.
+void ExpectNear(const Hierarchy& hierarchy, const std::vector<EndpointIndex>& members,
+                const std::vector<uint32_t>& order) {
+  for (const Hierarchy::Level& level : hierarchy.levels) {
+    std::set<uint32_t> seen;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const uint32_t group = level.group[members[order[i]].value()];
+      const bool begins = i == 0 || level.group[members[order[i - 1]].value()] != group;
+      EXPECT_TRUE(!begins || seen.insert(group).second) << level.name << " at " << i;
+    }
+  }
+}
+
+TEST(OrderByNearness, KeepsGroupsOfAllLevelsTogether) {
+  std::mt19937_64 random(TestSeed());
+  for (const char* model :
+       {"fat-tree(supernodes=3,leaves=4,spines=2,hosts-per-leaf=4,tops=2)",
+        "torus(dims=4x3x2,hosts=2)", "fat-tree(leaves=4,spines=2,hosts-per-leaf=3)"}) {
+    const auto hierarchy = DeriveHierarchy(**GenerateModel(model));
+    const auto endpoints = static_cast<uint32_t>(hierarchy->levels[0].group.size());
+    for (int round = 0; round < 20; ++round) {
+      std::vector<EndpointIndex> members;
+      for (uint64_t left = 1 + random() % 40; left > 0; --left) {
+        members.emplace_back(static_cast<uint32_t>(random() % endpoints));
+      }
+      const auto first = static_cast<uint32_t>(random() % members.size());
+      std::vector<uint32_t> order = OrderByNearness(*hierarchy, members, first);
+      ASSERT_EQ(order.size(), members.size());
+      EXPECT_EQ(order[0], first);
+      ExpectNear(*hierarchy, members, order);
+      std::sort(order.begin(), order.end());
+      for (uint32_t member = 0; member < order.size(); ++member) EXPECT_EQ(order[member], member);
+    }
+  }
+}
+
+TEST(OrderByNearness, OfNobodyIsEmpty) {
+  EXPECT_TRUE(OrderByNearness(*DeriveHierarchy(*TwoLevelFatTree(4, 2, 3, 2)), {}, 0).empty());
 }
 
 TEST(Hierarchy, ModelsAtScale) {

@@ -91,6 +91,11 @@ TEST_F(TreesServiceTest, GrantsReadsAndReleasesTypeII) {
   EXPECT_EQ(tree->nodes().endpoints_size(), 16);
   EXPECT_EQ(tree->nodes().switches_size(), static_cast<int>(tree->switch_count()));
   EXPECT_EQ(tree->nodes().parents(static_cast<int>(tree->root())), -1);
+  std::vector<uint32_t> order(tree->nodes().order().begin(), tree->nodes().order().end());
+  ASSERT_EQ(order.size(), 16U);
+  EXPECT_EQ(order[0], 0U);
+  std::sort(order.begin(), order.end());
+  for (uint32_t rank = 0; rank < 16; ++rank) EXPECT_EQ(order[rank], rank);
   // The physical tree's leaves are the 16 ports; its root comes first, parents before children.
   const v1::PhysicalTree& physical = tree->physical();
   ASSERT_EQ(physical.guids_size(), physical.parents_size());

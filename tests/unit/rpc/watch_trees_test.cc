@@ -258,13 +258,13 @@ TEST(WatchMessageTest, RevisionsAndRevocationsCarryTheirReason) {
   change.tree.job = std::make_shared<const JobRecord>();
   change.reason = "link 1 is gone";
   v1::TreeChange message;
-  ToProto(change, TreeDetail::kSummary, message);
+  ToProto(change, TreeDetail::kSummary, nullptr, message);
   EXPECT_EQ(v1::TREE_CHANGE_KIND_REVISED, message.kind());
   EXPECT_EQ("9", message.tree().id());
   EXPECT_EQ(2u, message.tree().revision());
   EXPECT_EQ("link 1 is gone", message.reason());
   change.kind = TreeChangeKind::kRevoked;
-  ToProto(change, TreeDetail::kFull, message);
+  ToProto(change, TreeDetail::kFull, nullptr, message);
   EXPECT_EQ(v1::TREE_CHANGE_KIND_REVOKED, message.kind());
   EXPECT_EQ("t", message.resume_token());
 }

@@ -206,7 +206,19 @@ TEST(MessagesTest, TreesAndChanges) {
   EXPECT_EQ(tree.root, 3u);
   EXPECT_THAT(tree.parents, ElementsAre(3, 3, 3, -1));
   EXPECT_TRUE(IsWhole(tree));
+  EXPECT_TRUE(tree.order.empty());
   EXPECT_TRUE(tree.key.empty());
+  v1::Tree ordered = SomeTree();
+  for (const uint32_t rank : {2, 0, 1}) ordered.mutable_nodes()->add_order(rank);
+  TreeAnswer in_order;
+  ASSERT_TRUE(DecodeTree(ordered.SerializeAsString(), in_order));
+  EXPECT_THAT(in_order.order, ElementsAre(2, 0, 1));
+  EXPECT_TRUE(IsWhole(in_order));
+  for (const std::vector<int32_t>& order :
+       {std::vector<int32_t>{0, 1}, {0, 1, 1}, {0, 1, 3}, {0, 1, -1}, {0, 1, 2, 2}}) {
+    in_order.order = order;
+    EXPECT_FALSE(IsWhole(in_order));
+  }
   v1::Tree carried = SomeTree();
   carried.mutable_carriage()->set_key("0123456789abcdef");
   carried.mutable_carriage()->set_segment_bytes(4096);

@@ -1,0 +1,99 @@
+#include "agents/mpi/tree/ways.h"
+
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "agents/mpi/core/communicator_ranks.h"
+#include "agents/mpi/core/session.h"
+#include "agents/mpi/tree/tree_memory.h"
+
+namespace coppice::mpi {
+namespace {
+
+constexpr int BitsOf(uint64_t bytes) { return static_cast<int>(std::bit_width(bytes)); }
+
+// What is exchanged needs memory for a second one: of up to 8 MiB.
+constexpr int kMaxExchangedBits = BitsOf(TreeBuffers::kMax - 1);
+
+bool IsThere(TreeCount what, int bits, Way way) {
+  if (way != Way::kExchange) return true;
+  return what == kCountBarrier || (what == kCountAllreduce && bits <= kMaxExchangedBits);
+}
+
+// Whether it may be the soonest one. A chain has as many stages as ranks, which pays only for
+// messages of as many segments.
+bool IsWorthATry(TreeCount what, int bits, int ranks, Way way) {
+  if (way == Way::kExchange) return IsThere(what, bits, way);
+  if (what == kCountBarrier) return false;
+  if (way == Way::kChain) return bits >= BitsOf(kMiddle * static_cast<uint64_t>(ranks));
+  return what == kCountBcast && bits >= BitsOf(kMiddle) && bits < BitsOf(kLong);
+}
+
+Trial& TrialOf(TreeCount what, int bits, bool has_others, CommunicatorTree* tree) {
+  const auto which = std::make_tuple(what, bits, has_others);
+  const auto found = tree->trials.find(which);
+  if (found != tree->trials.end()) return found->second;
+  std::vector<Way> ways = {Way::kTree};
+  for (const Way way : {Way::kChain, Way::kBinomial, Way::kExchange}) {
+    if (has_others && IsWorthATry(what, bits, tree->tags.members.size(), way)) ways.push_back(way);
+  }
+  ways.push_back(Way::kNative);
+  return tree->trials.try_emplace(which, std::move(ways)).first->second;
+}
+
+void SayWhy(MPI_Comm comm, TreeCount what, uint64_t bytes, const Trial& trial) {
+  if (RankIn(comm) != 0 || !Session::Get().settings().verbose) return;
+#define COPPICE_NAME(NAME, ...) #NAME,
+  constexpr const char* kNames[] = {COPPICE_TREE_COLLECTIVES(COPPICE_NAME)};
+#undef COPPICE_NAME
+  const auto name = [](Way way) { return std::string(kWayNames[static_cast<size_t>(way)]); };
+  std::string times;
+  for (const Way way : trial.ways()) {
+    const double us = trial.UsualTime(way).count() * 1e6;
+    times +=
+        (times.empty() ? "" : ", ") + name(way) + " " + std::to_string(std::lround(us)) + " us";
+  }
+  Session::Get().Say(std::string(kNames[what - kCountBarrier]) + " of " + std::to_string(bytes) +
+                     " bytes on " + std::to_string(SizeOf(comm)) + " ranks goes by " +
+                     name(trial.chosen()) + ": " + times);
+}
+
+Way FixedWay(TreeCount what, int bits) {
+  const auto way = static_cast<Way>(static_cast<int>(Session::Get().settings().trees_way) + 1);
+  return IsThere(what, bits, way) ? way : Way::kTree;
+}
+
+}  // namespace
+
+bool IsWayFixed() { return Session::Get().settings().trees_max_bytes >= 0; }
+
+Way WayOf(MPI_Comm comm, TreeCount what, uint64_t bytes, bool in_rank_order, CommunicatorTree* tree,
+          MeasuredCall* measured) {
+  const int bits = BitsOf(bytes);
+  const bool has_others = tree->carried == nullptr && !in_rank_order;
+  if (IsWayFixed()) return has_others ? FixedWay(what, bits) : Way::kTree;
+  Trial& trial = TrialOf(what, bits, has_others, tree);
+  if (trial.IsDue()) {
+    Trial::Measured longest = trial.measured();
+    PMPI_Allreduce(MPI_IN_PLACE, &longest, Trial::kNumbers, MPI_DOUBLE, MPI_MAX, comm);
+    trial.Decide(longest);
+    if (!trial.IsMeasured()) SayWhy(comm, what, bytes, trial);
+  }
+  const Way way = trial.Next();
+  if (trial.IsMeasured()) {
+    // While calls go natively, nobody hears what becomes of a tree over the ranks.
+    if (trial.TriesAgain()) tree->is_change_told = true;
+    const auto before = std::chrono::steady_clock::now();
+    PMPI_Barrier(comm);
+    trial.Waited(std::chrono::steady_clock::now() - before);
+    *measured = MeasuredCall(&trial);
+  }
+  return way;
+}
+
+}  // namespace coppice::mpi

@@ -1,0 +1,27 @@
+// Which way a collective goes, once its communicator has a tree: along it, another way over its
+// ranks (rank_order.h) or natively, as trials tell (trial.h); or the user's fixed choice.
+#ifndef COPPICE_AGENTS_MPI_TREE_WAYS_H_
+#define COPPICE_AGENTS_MPI_TREE_WAYS_H_
+
+#include <mpi.h>
+
+#include <cstdint>
+
+#include "agents/mpi/tree/collective_table.h"
+#include "agents/mpi/tree/communicator_trees.h"
+#include "agents/mpi/tree/trial.h"
+
+namespace coppice::mpi {
+
+// The choice is the user's: all messages up to a length go along trees.
+bool IsWayFixed();
+
+// Collective over `comm`, for the collective that TreeOf gave the tree for: which way it goes, if
+// it need not be combined in the order of ranks; else kTree or kNative. *measured is the call, if
+// it is. Throws std::bad_alloc.
+Way WayOf(MPI_Comm comm, TreeCount what, uint64_t bytes, bool in_rank_order, CommunicatorTree* tree,
+          MeasuredCall* measured);
+
+}  // namespace coppice::mpi
+
+#endif  // COPPICE_AGENTS_MPI_TREE_WAYS_H_
