@@ -5,7 +5,8 @@ import tempfile
 
 # Neither MPI may look for networks, devices or another scheduler than this machine's.
 OPENMPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
-           "--mca", "btl", "self,vader,tcp", "--mca", "pml", "ob1"]
+           "--mca", "btl", "self,vader,tcp", "--mca", "pml", "ob1", "--mca", "mtl", "^ofi,psm,psm2",
+           "--mca", "osc", "^ucx"]
 MPICH = ["mpirun.mpich"]
 
 # A communicator's trees are asked for and waited for at its first collective, and messages of all
