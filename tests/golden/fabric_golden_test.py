@@ -84,7 +84,7 @@ class FabricGolden(unittest.TestCase):
 
     def run_program(self, *arguments):
         return subprocess.run([PROGRAM, *arguments], cwd=DATA, capture_output=True, text=True,
-                              timeout=120, check=False)
+                              timeout=600, check=False)
 
     def summary(self, spec, *arguments):
         done = self.run_program("fabric", "--json", "--fabric", spec, *arguments)

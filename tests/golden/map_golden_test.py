@@ -42,7 +42,7 @@ def random_weights(ranks, seed, share=0.3):
 class MapGolden(ScratchFiles):
     def run_map(self, *arguments):
         return subprocess.run([PROGRAM, "map", *arguments], capture_output=True, text=True,
-                              timeout=120, check=False)
+                              timeout=600, check=False)
 
     def map(self, *arguments):
         done = self.run_map("--json", *arguments)

@@ -55,7 +55,7 @@ def cost(m):
 class PlaceGolden(ScratchFiles):
     def run_place(self, *arguments):
         return subprocess.run([PROGRAM, "place", "--fabric", FABRIC, *arguments],
-                              capture_output=True, text=True, timeout=120, check=False)
+                              capture_output=True, text=True, timeout=600, check=False)
 
     def place(self, *arguments):
         done = self.run_place("--json", *arguments)

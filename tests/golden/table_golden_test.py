@@ -64,7 +64,7 @@ class TableGolden(ScratchFiles):
 
     def run_table(self, *arguments):
         return subprocess.run([PROGRAM, "table", *arguments], capture_output=True, text=True,
-                              timeout=120, check=False)
+                              timeout=600, check=False)
 
     def table(self, *arguments):
         done = self.run_table("--json", *arguments)

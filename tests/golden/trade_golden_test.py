@@ -23,7 +23,7 @@ class TradeGolden(ScratchFiles):
         return subprocess.run(
             [PROGRAM, "tree", "--fabric", "file:" + self.file("net.txt", net.text()), "--members",
              self.file("members.txt", "\n".join(f"h{i}" for i in range(16))), *arguments],
-            capture_output=True, text=True, timeout=120, check=False)
+            capture_output=True, text=True, timeout=600, check=False)
 
     def tree(self, *arguments):
         done = self.run_tree("--json", *arguments)

@@ -23,7 +23,7 @@ LARGE = "model:fat-tree(supernodes=80,leaves=32,spines=16,hosts-per-leaf=16,tops
 
 def run(*arguments, lines=""):
     return subprocess.run([PROGRAM, "tree", "batch", *map(str, arguments)], capture_output=True,
-                          text=True, timeout=120, check=False, input=lines)
+                          text=True, timeout=600, check=False, input=lines)
 
 
 def batch(*arguments, lines=""):

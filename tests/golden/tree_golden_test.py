@@ -35,7 +35,7 @@ class TreeGolden(ScratchFiles):
         return subprocess.run(
             [PROGRAM, "tree", "--fabric", "file:" + self.file("net.txt", net.text()), "--members",
              self.file("members.txt", "\n".join(members)), *arguments],
-            capture_output=True, text=True, timeout=120, check=False)
+            capture_output=True, text=True, timeout=600, check=False)
 
     def tree(self, net, members, *arguments, tables=None):
         done = self.run_tree(net, members, "--json", *arguments)
@@ -230,12 +230,12 @@ class TreeGolden(ScratchFiles):
         #            2000 leaves leave 800, so 75 more leaves do.
         net = str(self.dir / "supernodes.txt")
         subprocess.run([PROGRAM, "fabric", "--fabric", SUPERNODES, "--out", net], check=True,
-                       capture_output=True, timeout=120)
+                       capture_output=True, timeout=600)
         members = self.file("all.txt", "\n".join(f"n{i:05}" for i in range(40960)))
         for degree, switches in (("256", 1 + 80 + 1354), ("128", 1 + 80 + 2075)):
             done = subprocess.run([PROGRAM, "tree", "--json", "--fabric", f"file:{net}",
                                    "--members", members, "--type", "2", "--switch-degree", degree],
-                                  capture_output=True, text=True, timeout=120, check=True)
+                                  capture_output=True, text=True, timeout=600, check=True)
             self.assertEqual(json.loads(done.stdout)["switches"], switches)
 
     def test_members_that_are_not_there(self):
@@ -245,7 +245,7 @@ class TreeGolden(ScratchFiles):
 
     def test_members_from_standard_input(self):
         done = subprocess.run([PROGRAM, "tree", "--fabric", "model:fat-tree", "--members", "-"],
-                              input="n0000\nn0511\n", capture_output=True, text=True, timeout=120,
+                              input="n0000\nn0511\n", capture_output=True, text=True, timeout=600,
                               check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("  2 ranks, 1 serving switch, height 1, radius 2 links (", done.stdout)
@@ -404,7 +404,7 @@ class TreeGolden(ScratchFiles):
         def plan(routes):
             return subprocess.run([PROGRAM, "tree", "--json", "--fabric", fabric, "--members", members,
                                    "--type", "1", "--routes", routes], capture_output=True, text=True,
-                                  timeout=120, check=False)
+                                  timeout=600, check=False)
         whole, parts = plan(self.file("lfts.txt", tables)), plan(str(directory))
         self.assertEqual((whole.returncode, whole.stderr), (0, ""))
         self.assertEqual((parts.returncode, parts.stdout), (0, whole.stdout), parts.stderr)
@@ -422,14 +422,14 @@ class TreeGolden(ScratchFiles):
         # along the first one first.
         text = self.dir / "torus.txt"
         subprocess.run([PROGRAM, "fabric", "--fabric", "model:torus(dims=3x3)", "--out", str(text)],
-                       check=True, capture_output=True, timeout=120)
+                       check=True, capture_output=True, timeout=600)
         at = {f"switch:{guid}": tuple(map(int, re.findall(r"(\d),(\d)", name)[0]))
               for guid, name in Fabric(text.read_text()).descriptions.items() if name[:2] == "sw"}
         root = next(switch for switch, place in at.items() if place == (1, 1))
         members = self.file("members.txt", "\n".join(f"n{i:04}" for i in range(9)))
         done = subprocess.run([PROGRAM, "tree", "--json", "--fabric", "model:torus(dims=3x3)",
                                "--members", members, "--type", "2", "--root", root, "--routes",
-                               "dimension-order"], capture_output=True, text=True, timeout=120,
+                               "dimension-order"], capture_output=True, text=True, timeout=600,
                               check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         tree = json.loads(done.stdout)
@@ -446,7 +446,7 @@ class TreeGolden(ScratchFiles):
         # PlaFRIM: links of 8, 16 and 32 Gb/s, and tables that its subnet manager made.
         text, tables = self.dir / "plafrim.txt", (DATA / "plafrim/ibroute.txt").read_text()
         subprocess.run([PROGRAM, "fabric", "--fabric", f"file:{DATA}/plafrim/ibnetdiscover.txt",
-                        "--out", str(text)], check=True, capture_output=True, timeout=120)
+                        "--out", str(text)], check=True, capture_output=True, timeout=600)
         fabric = Fabric(text.read_text())
         members = sorted(fabric.name(e) for e in fabric.endpoints)
         self.assertEqual(len(members), 125)
@@ -460,7 +460,7 @@ class TreeGolden(ScratchFiles):
             done = subprocess.run([PROGRAM, "tree", "--json", "--fabric", f"file:{text}",
                                    "--members", self.file("members.txt", "\n".join(members)),
                                    "--type", kind, *arguments],
-                                  capture_output=True, text=True, timeout=120, check=False)
+                                  capture_output=True, text=True, timeout=600, check=False)
             self.assertEqual(done.returncode, 0, done.stderr)
             case = self.verified(fabric, done.stdout, members, arguments, tables)
             self.assertEqual(case.tree["routes"], "ROUTE_KIND_FORWARDING_TABLES")

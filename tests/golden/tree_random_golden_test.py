@@ -109,7 +109,7 @@ class Request:
 
 class RandomTrees(ScratchFiles):
     def run_program(self, *arguments):
-        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=120,
+        return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=600,
                               check=False)
 
     def fabric(self, model):

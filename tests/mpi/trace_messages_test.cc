@@ -289,6 +289,17 @@ TEST(Settings, TakeTypesByTheirWords) {
   }
 }
 
+TEST(Settings, TakeAWayForAFixedChoiceOnly) {
+  const Variable way("COPPICE_TREES_WAY", "binomial");
+  std::string problems;
+  EXPECT_EQ(ReadSettings(kEnvironment, &problems).trees_way, TreesWay::kBinomial);
+  EXPECT_EQ(problems, "COPPICE_TREES_WAY has no effect without COPPICE_TREES_MAX_BYTES\n");
+  problems.clear();
+  const Variable most("COPPICE_TREES_MAX_BYTES", "8K");
+  EXPECT_EQ(ReadSettings(kEnvironment, &problems).trees_way, TreesWay::kBinomial);
+  EXPECT_EQ(problems, "");
+}
+
 TEST(Settings, TakeSizesWithSuffixes) {
   std::string problems;
   for (const auto& [text, bytes] : {std::pair("0", 0),

@@ -113,6 +113,10 @@ Settings ReadSettings(const SettingSource& source, std::string* problems) {
   settings.start_timeout_ms =
       reader.Milliseconds("COPPICE_START_TIMEOUT_MS", settings.start_timeout_ms);
   settings.verbose = reader.Switch("COPPICE_VERBOSE");
+  if (settings.trees_way != TreesWay::kTree && settings.trees_max_bytes < 0) {
+    *problems += source.word("COPPICE_TREES_WAY") + " has no effect without " +
+                 source.word("COPPICE_TREES_MAX_BYTES") + "\n";
+  }
   *problems += source.strangers();
   return settings;
 }
