@@ -12,7 +12,7 @@
 namespace coppice {
 
 // Of all parts: one's users set others' as well. tests/unit/house compares it with what is read.
-inline constexpr std::array<std::string_view, 26> kVariables = {
+inline constexpr std::array<std::string_view, 27> kVariables = {
     // libcoppice, coppicectl, coppice-search
     "COPPICE_AGENT", "COPPICE_SERVER", "COPPICE_TLS_CA", "COPPICE_TLS_CERT", "COPPICE_TLS_KEY",
     // agents/mpi
