@@ -1,19 +1,47 @@
 #include "agents/mpi/tree/switch_tree.h"
 
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
 #include <signal.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <asio/executor_work_guard.hpp>
+#include <asio/ip/address.hpp>
 #include <asio/ip/udp.hpp>
 #include <asio/post.hpp>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 namespace coppice::mpi {
 namespace {
+
+// The first address of this node that others may reach; nullopt: it has none.
+std::optional<asio::ip::address> OutwardAddress(bool is_v6) {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return std::nullopt;
+  std::optional<asio::ip::address> found;
+  for (const ifaddrs* at = all; at != nullptr && !found; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || (at->ifa_flags & IFF_UP) == 0) continue;
+    if (at->ifa_addr->sa_family != (is_v6 ? AF_INET6 : AF_INET)) continue;
+    char text[NI_MAXHOST] = "";
+    const socklen_t length = is_v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+    if (getnameinfo(at->ifa_addr, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) {
+      continue;
+    }
+    std::error_code error;
+    const asio::ip::address address = asio::ip::make_address(text, error);
+    const bool is_local =
+        address.is_loopback() || (address.is_v6() && address.to_v6().is_link_local());
+    if (!error && !is_local) found = address;
+  }
+  freeifaddrs(all);
+  return found;
+}
 
 // All types have 1, 2, 4 or 8 bytes.
 constexpr uint32_t kLongestElement = 8;
@@ -115,7 +143,8 @@ bool SwitchTree::Listen(std::string* trouble) {
 }
 
 // Nothing is sent: a datagram socket that connects is bound to the way there. A name may have
-// addresses of a family at which member 0 does not listen.
+// addresses of a family at which member 0 does not listen. That of member 0's own node leads to
+// 127.0.1.1 on Debian, where no other node finds it.
 std::string SwitchTree::coordinator() const {
   std::string host, service;
   if (listener_ == nullptr || !SplitAddress(options_.leaf_address, &host, &service)) return "";
@@ -127,7 +156,10 @@ std::string SwitchTree::coordinator() const {
   asio::ip::udp::socket socket(io);
   socket.connect(*found.begin(), error);
   if (error) return "";
-  const asio::ip::address own = socket.local_endpoint(error).address();
+  asio::ip::address own = socket.local_endpoint(error).address();
+  asio::ip::make_address(host, error);
+  const bool has_name = static_cast<bool>(std::exchange(error, {}));
+  if (own.is_loopback() && has_name) own = OutwardAddress(own.is_v6()).value_or(own);
   const std::string text = own.is_v6() ? "[" + own.to_string() + "]" : own.to_string();
   return error ? "" : text + ":" + std::to_string(port());
 }

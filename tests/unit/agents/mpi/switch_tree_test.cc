@@ -5,11 +5,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <sys/resource.h>
 
 #include <array>
 #include <asio/connect.hpp>
 #include <asio/executor_work_guard.hpp>
+#include <asio/ip/address.hpp>
 #include <asio/post.hpp>
 #include <asio/write.hpp>
 #include <atomic>
@@ -21,6 +24,7 @@
 #include <map>
 #include <random>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agents/switch/combine.h"
 #include "agents/switch/switch_server.h"
@@ -583,16 +587,44 @@ TEST(SwitchTree, LeavesHalfOfTheDescriptorsToTheProgram) {
   EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-// By the family at which member 0 listens, whatever else its name has.
+bool HasOutwardAddress() {
+  ifaddrs* all = nullptr;
+  bool has_one = false;
+  if (getifaddrs(&all) != 0) return false;
+  for (const ifaddrs* at = all; at != nullptr; at = at->ifa_next) {
+    has_one |= at->ifa_addr != nullptr && at->ifa_addr->sa_family == AF_INET &&
+               (at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_LOOPBACK) == 0;
+  }
+  freeifaddrs(all);
+  return has_one;
+}
+
+// By the family at which member 0 listens, whatever else its name has; and where others find it,
+// although the name of its own node leads to itself.
 TEST(SwitchTree, IsReachedAtAnAddressOfTheFamilyThatItListensAt) {
   Fabric fabric({1});
   SwitchTreeOptions options = fabric.Member(0);
   options.members = 2;
-  options.leaf_address = "localhost:9";
-  std::string trouble;
-  const auto tree = SwitchTree::Open(options, &trouble);
-  ASSERT_NE(tree, nullptr) << trouble;
-  EXPECT_EQ(tree->coordinator(), absl::StrCat("127.0.0.1:", tree->port()));
+  options.listen = "0.0.0.0:0";
+  for (const char* leaf : {"localhost:9", "127.0.0.1:9"}) {
+    options.leaf_address = leaf;
+    std::string trouble;
+    const auto tree = SwitchTree::Open(options, &trouble);
+    ASSERT_NE(tree, nullptr) << trouble;
+    const std::string own = tree->coordinator();
+    const std::string port = absl::StrCat(":", tree->port());
+    ASSERT_TRUE(absl::EndsWith(own, port)) << own;
+    std::error_code error;
+    const auto address = asio::ip::make_address(own.substr(0, own.size() - port.size()), error);
+    ASSERT_FALSE(error) << own;
+    EXPECT_TRUE(address.is_v4());
+    const bool is_name = options.leaf_address.starts_with("localhost");
+    EXPECT_EQ(address.is_loopback(), !is_name || !HasOutwardAddress()) << own;
+    asio::io_context io;
+    asio::ip::tcp::socket socket(io);
+    socket.connect({address, tree->port()}, error);
+    EXPECT_FALSE(error) << own << ": " << error.message();
+  }
 }
 
 TEST(SwitchTree, RefusesWhatIsNotTheNextAndWhatNoTreeCarries) {
