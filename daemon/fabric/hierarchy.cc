@@ -349,18 +349,17 @@ std::vector<uint32_t> OrderByNearness(const Hierarchy& hierarchy,
                                       absl::Span<const EndpointIndex> members, uint32_t first) {
   std::vector<uint32_t> order(members.size());
   absl::c_iota(order, 0U);
-  if (members.empty()) return order;
-  std::swap(order[0], order[first]);
-  std::sort(order.begin() + 1, order.end());
-  // By the coarsest level last: each sort leaves the pieces of finer ones whole.
-  for (const Hierarchy::Level& level : hierarchy.levels) {
-    const uint32_t first_group = level.group[members[first].value()];
-    const auto group = [&](uint32_t member) {
-      const uint32_t number = level.group[members[member].value()];
-      return number == first_group ? 0 : number + 1;
-    };
-    absl::c_stable_sort(order, [&](uint32_t a, uint32_t b) { return group(a) < group(b); });
-  }
+  const auto is_before = [&](uint32_t a, uint32_t b) {
+    for (auto level = hierarchy.levels.rbegin(); level != hierarchy.levels.rend(); ++level) {
+      const auto group = [&](uint32_t member) { return level->group[members[member].value()]; };
+      const uint32_t of_a = group(a), of_b = group(b);
+      if (of_a == of_b) continue;
+      const uint32_t first_group = group(first);
+      return of_a == first_group || (of_b != first_group && of_a < of_b);
+    }
+    return a == first || (b != first && a < b);
+  };
+  absl::c_sort(order, is_before);
   return order;
 }
 
