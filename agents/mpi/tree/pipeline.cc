@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace coppice::mpi {
 namespace {
@@ -39,15 +40,17 @@ size_t Pipeline::PieceBytes(const TreeTags& tags, const TreeShape& shape, const 
 }
 
 Pipeline::Pipeline(const TreeTags& tags, const TreeShape& shape, const TreeBuffers& pieces,
-                   const Flow& flow)
+                   Flow flow)
     : tags_(tags),
       shape_(shape),
       pieces_(pieces),
-      flow_(flow),
-      segments_(Cut(tags, shape, flow.layout, flow.count)),
-      word_(flow.word) {}
+      flow_(std::move(flow)),
+      segments_(Cut(tags, shape, flow_.layout, flow_.count)),
+      word_(flow_.word) {
+  Allocate();
+}
 
-void Pipeline::Begin() {
+void Pipeline::Allocate() {
   const size_t segments = segments_.count();
   if (flow_.down_from != Flow::kNobody) down_receives_.assign(segments, MPI_REQUEST_NULL);
   down_sends_.reserve(flow_.down_to.size() * (segments + 2));  // and the word, and an error's
@@ -59,15 +62,15 @@ void Pipeline::Begin() {
   slot_sends_.assign(kSlots, MPI_REQUEST_NULL);
   up_receives_.assign(shape_.chain_from_end.size(), MPI_REQUEST_NULL);
   arrivals_.resize(shape_.chain_from_end.size());
-  size_t piece = 0;
-  const auto next = [&] { return OriginIn(pieces_[piece++], flow_.layout, segments_.longest()); };
-  for (void*& slot : slots_) slot = next();
-  for (void*& arrival : arrivals_) arrival = next();
 }
 
-int Pipeline::Run() {
-  Begin();
+void Pipeline::Begin() {
+  has_begun_ = true;
   if (flow_.goes_up && !IsLeaf()) {
+    size_t piece = 0;
+    const auto next = [&] { return OriginIn(pieces_[piece++], flow_.layout, segments_.longest()); };
+    for (void*& slot : slots_) slot = next();
+    for (void*& arrival : arrivals_) arrival = next();
     for (size_t place = 1; place < arrivals_.size(); ++place) PostNext(place, 0);
   }
   if (!flow_.goes_up && flow_.down_from == Flow::kNobody) {
@@ -75,38 +78,60 @@ int Pipeline::Run() {
       SendDown(Result(segment), segment);
     }
   }
-  while (error_ == MPI_SUCCESS) {
-    MPI_Request* const up = MoveUp();
-    MPI_Request* const down = MoveDown();
-    if (error_ != MPI_SUCCESS) break;
-    MPI_Request* waiting[2];
-    MPI_Request requests[2];
-    int count = 0;
-    for (MPI_Request* request : {up, down}) {
-      if (request == nullptr) continue;
-      requests[count] = *request;
-      waiting[count++] = request;
-    }
-    if (count == 0) break;
-    int ready = MPI_UNDEFINED;
-    MPI_Status status = {};
-    const bool is_well = Check(PMPI_Waitany(count, requests, &ready, &status));
-    // Also after an error, which takes requests away: which of them, MPI libraries see differently.
-    for (int i = 0; i < count; ++i) *waiting[i] = requests[i];
-    if (!is_well) break;
-    if (ready == MPI_UNDEFINED) continue;
-    // The status of a send says nothing.
-    if (ComesDown(waiting[ready])) Look(status);
-  }
-  for (std::vector<MPI_Request>* sends : {&slot_sends_, &leaf_sends_, &down_sends_}) {
-    if (error_ != MPI_SUCCESS) break;
-    Check(PMPI_Waitall(static_cast<int>(sends->size()), sends->data(), MPI_STATUSES_IGNORE));
-  }
+}
+
+bool Pipeline::Advance() {
+  if (is_over_) return true;
+  if (!has_begun_) Begin();
+  awaited_[0] = MoveUp();
+  awaited_[1] = MoveDown();
+  const bool is_moving = awaited_[0] != nullptr || awaited_[1] != nullptr;
+  if (error_ == MPI_SUCCESS && (is_moving || !AreSent())) return false;
   if (error_ != MPI_SUCCESS) {
     TellOfError();
     Abandon();
   }
+  is_over_ = true;
+  return true;
+}
+
+int Pipeline::Run() {
+  while (!Advance()) Wait();
   return error_;
+}
+
+void Pipeline::Wait() {
+  MPI_Request* waiting[2];
+  MPI_Request requests[2];
+  int count = 0;
+  for (MPI_Request* const request : awaited_) {
+    if (request == nullptr) continue;
+    requests[count] = *request;
+    waiting[count++] = request;
+  }
+  for (std::vector<MPI_Request>* const sends : Sends()) {
+    if (count > 0 || error_ != MPI_SUCCESS) break;
+    Check(PMPI_Waitall(static_cast<int>(sends->size()), sends->data(), MPI_STATUSES_IGNORE));
+  }
+  if (count == 0) return;
+  int ready = MPI_UNDEFINED;
+  MPI_Status status = {};
+  const bool is_well = Check(PMPI_Waitany(count, requests, &ready, &status));
+  // Also after an error, which takes requests away: which of them, MPI libraries see differently.
+  for (int i = 0; i < count; ++i) *waiting[i] = requests[i];
+  if (!is_well || ready == MPI_UNDEFINED) return;
+  // The status of a send says nothing.
+  if (ComesDown(waiting[ready])) Look(status);
+}
+
+bool Pipeline::AreSent() {
+  const auto all = Sends();
+  for (; sends_ < all.size(); ++sends_, sent_ = 0) {
+    for (; sent_ < all[sends_]->size(); ++sent_) {
+      if (!IsComplete(&(*all[sends_])[sent_])) return false;
+    }
+  }
+  return true;
 }
 
 // ---- up ----------------------------------------------------------------------------------------
@@ -315,8 +340,8 @@ void Pipeline::Receive(void* data, int segment, int from, TreeTag tag, MPI_Reque
 }
 
 bool Pipeline::IsComplete(MPI_Request* request, MPI_Status* status) {
-  int is_complete = 0;
-  return !Check(PMPI_Test(request, &is_complete, status)) || is_complete != 0;
+  bool is_complete = false;
+  return !Check(TestMessage(request, &is_complete, status)) || is_complete;
 }
 
 bool Pipeline::Check(int error) {
@@ -335,7 +360,7 @@ void Pipeline::Abandon() {
     }
   }
   bool is_sending = false;
-  for (std::vector<MPI_Request>* sends : {&slot_sends_, &leaf_sends_, &down_sends_}) {
+  for (std::vector<MPI_Request>* const sends : Sends()) {
     for (MPI_Request& request : *sends) {
       if (request == MPI_REQUEST_NULL) continue;
       int is_complete = 0;

@@ -17,6 +17,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -55,13 +56,16 @@ class Pipeline final {
   static size_t PieceBytes(const TreeTags& tags, const TreeShape& shape, const TypeLayout& layout,
                            int count);
 
-  // All must outlive it; `pieces` are as many and as long as it needs.
-  Pipeline(const TreeTags& tags, const TreeShape& shape, const TreeBuffers& pieces,
-           const Flow& flow);
+  // All but the flow must outlive it; `pieces` are as many and as long as it needs when it begins.
+  // Has all memory of its own then, or throws std::bad_alloc: nothing was sent yet.
+  Pipeline(const TreeTags& tags, const TreeShape& shape, const TreeBuffers& pieces, Flow flow);
 
-  // Ends when this rank's part is done and its buffers are its own again. An error of MPI's, after
-  // which messages may be on their way still.
+  // Does what can be done now; waits for nobody. True: this rank's part is done and its buffers are
+  // its own again. error(): an error of MPI's, after which messages may be on their way still.
+  bool Advance();
+  // Advances until then, and waits within MPI. Returns error().
   int Run();
+  int error() const { return error_; }
 
   // What came down; flow.word if it begins here.
   bool word() const { return word_; }
@@ -73,7 +77,14 @@ class Pipeline final {
   // Accumulators, so that one is sent while the next is filled.
   static constexpr int kSlots = 4;
 
+  void Allocate();
   void Begin();
+  // Until one of those that Advance found awaited is complete.
+  void Wait();
+  std::array<std::vector<MPI_Request>*, 3> Sends() {
+    return {&slot_sends_, &leaf_sends_, &down_sends_};
+  }
+  bool AreSent();
   // Do what can be done. Return what must be complete before more can be, null if that is nothing
   // of their own.
   MPI_Request* MoveUp();
@@ -113,10 +124,13 @@ class Pipeline final {
   const TreeTags& tags_;
   const TreeShape& shape_;
   const TreeBuffers& pieces_;
-  const Flow& flow_;
+  const Flow flow_;
   const Segments segments_;
   int error_ = MPI_SUCCESS;
   bool word_;
+  bool has_begun_ = false, is_over_ = false;
+  MPI_Request* awaited_[2] = {};  // upwards and downwards; null: nothing
+  size_t sends_ = 0, sent_ = 0;   // all before these are complete: which of Sends(), and in it
 
   int up_ = 0;            // segments combined
   size_t place_ = 0;      // in the chain of segment up_

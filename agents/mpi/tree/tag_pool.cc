@@ -180,6 +180,15 @@ int CopyElements(const TreeTags& tags, const TypeLayout& layout, const void* fro
                        tags.comm, MPI_STATUS_IGNORE);
 }
 
+int TestMessage(MPI_Request* request, bool* is_complete, MPI_Status* status) {
+  *is_complete = false;
+  if (is_under_way != nullptr && is_under_way(*request)) return MPI_SUCCESS;
+  int flag = 0;
+  const int error = PMPI_Test(request, &flag, status);
+  *is_complete = flag != 0;
+  return error;
+}
+
 int TakeTags() {
   const std::lock_guard<std::mutex> lock(own_mutex);
   TakeBack(kLooks);

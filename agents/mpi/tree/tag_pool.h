@@ -50,6 +50,12 @@ void LeaveTags(int tags, int leader, int members);
 int CopyElements(const TreeTags& tags, const TypeLayout& layout, const void* from, void* to,
                  int count);
 
+// Whether a message is under way still, where the MPI library lets that be seen without a step of
+// progress: Open MPI's component does. Null: PMPI_Test is asked.
+inline bool (*is_under_way)(MPI_Request) = nullptr;
+// As PMPI_Test.
+int TestMessage(MPI_Request* request, bool* is_complete, MPI_Status* status);
+
 // Tells leaders what was left, and takes note of what members have left. Not for functions of
 // attributes.
 void SettleTags();
