@@ -2,6 +2,8 @@
 // carries collectives out along trees and hands the others to the module below, as all do where
 // there is no tree. It has the parameters, and begins and ends the engine, for topo_component.c,
 // too. Both are for Open MPI 4.1, whose headers they are built with.
+#define _GNU_SOURCE  // dladdr
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,7 +165,9 @@ static void Construct(Module* module) {
 static void Destruct(Module* module) {
   if (!module->is_enabled) return;
   coppice_engine_forget(&module->kept);
-#define RELEASE(NAME, FUNCTION, ...) OBJ_RELEASE(module->below.coll_##FUNCTION##_module);
+#define RELEASE(NAME, FUNCTION, ...)                   \
+  OBJ_RELEASE(module->below.coll_##FUNCTION##_module); \
+  OBJ_RELEASE(module->below.coll_i##FUNCTION##_module);
   COPPICE_TREE_COLLECTIVES(RELEASE)
 }
 
@@ -189,6 +193,35 @@ OBJ_CLASS_INSTANCE(Module, mca_coll_base_module_t, Construct, Destruct);
   }
 COPPICE_TREE_COLLECTIVES(CARRY)
 
+// Whether `caller`, a return address, is in MPI's function of that name. Open MPI makes
+// communicators by nonblocking collectives of its own, and starts some of them from within
+// progress, each member when it comes to it: they are before one of the program's at some members
+// and behind it at others, and would not meet along a tree.
+static bool IsOfProgram(const void* caller, const char* name, const void** known) {
+  if (caller == *known) return true;
+  Dl_info found;
+  if (dladdr(caller, &found) == 0 || found.dli_sname == NULL) return false;
+  const char* const symbol = found.dli_sname + (found.dli_sname[0] == 'P');
+  if (strcmp(symbol, name) != 0) return false;
+  *known = caller;
+  return true;
+}
+
+#define START(NAME, FUNCTION, ARGUMENTS, TRACE)                                                    \
+  static int i##FUNCTION##_along_tree(ARGUMENTS(COPPICE_PARAMETER), ompi_request_t** request,      \
+                                      mca_coll_base_module_t* base) {                              \
+    static const void* known = NULL;                                                               \
+    Module* const module = (Module*)base;                                                          \
+    int error = MPI_SUCCESS;                                                                       \
+    if (IsOfProgram(__builtin_return_address(0), "MPI_I" #FUNCTION, &known) &&                     \
+        coppice_engine_i##FUNCTION(ARGUMENTS(COPPICE_ARGUMENT), &module->kept, request, &error)) { \
+      return error;                                                                                \
+    }                                                                                              \
+    return module->below.coll_i##FUNCTION(ARGUMENTS(COPPICE_ARGUMENT), request,                    \
+                                          module->below.coll_i##FUNCTION##_module);                \
+  }
+COPPICE_TREE_COLLECTIVES(START)
+
 // Where HAN cannot serve a communicator it puts the module below it back and calls the
 // communicator's function again, which would be ours, and HAN's again.
 static bool IsHan(mca_coll_base_module_t* module) {
@@ -197,12 +230,16 @@ static bool IsHan(mca_coll_base_module_t* module) {
 
 static int Enable(mca_coll_base_module_t* base, struct ompi_communicator_t* comm) {
   Module* const module = (Module*)base;
-#define IS_MISSING(NAME, FUNCTION, ...) || comm->c_coll->coll_##FUNCTION##_module == NULL
+#define IS_MISSING(NAME, FUNCTION, ...)                \
+  || comm->c_coll->coll_##FUNCTION##_module == NULL || \
+      comm->c_coll->coll_i##FUNCTION##_module == NULL
   if (false COPPICE_TREE_COLLECTIVES(IS_MISSING)) return OMPI_ERR_NOT_FOUND;
 #define IS_HAN(NAME, FUNCTION, ...) || IsHan(comm->c_coll->coll_##FUNCTION##_module)
   if (false COPPICE_TREE_COLLECTIVES(IS_HAN)) return OMPI_ERR_NOT_SUPPORTED;
   module->below = *comm->c_coll;
-#define RETAIN(NAME, FUNCTION, ...) OBJ_RETAIN(module->below.coll_##FUNCTION##_module);
+#define RETAIN(NAME, FUNCTION, ...)                   \
+  OBJ_RETAIN(module->below.coll_##FUNCTION##_module); \
+  OBJ_RETAIN(module->below.coll_i##FUNCTION##_module);
   COPPICE_TREE_COLLECTIVES(RETAIN)
   module->is_enabled = true;
   return OMPI_SUCCESS;
@@ -214,7 +251,9 @@ static mca_coll_base_module_t* CommQuery(struct ompi_communicator_t* comm, int* 
   if (module == NULL) return NULL;
   *of_module = priority;
   module->super.coll_module_enable = Enable;
-#define OFFER(NAME, FUNCTION, ...) module->super.coll_##FUNCTION = FUNCTION##_along_tree;
+#define OFFER(NAME, FUNCTION, ...)                       \
+  module->super.coll_##FUNCTION = FUNCTION##_along_tree; \
+  module->super.coll_i##FUNCTION = i##FUNCTION##_along_tree;
   COPPICE_TREE_COLLECTIVES(OFFER)
   return &module->super;
 }
@@ -222,4 +261,14 @@ static mca_coll_base_module_t* CommQuery(struct ompi_communicator_t* comm, int* 
 int coppice_component_has_module(MPI_Comm comm) {
 #define IS_ANOTHERS(NAME, FUNCTION, ...) || comm->c_coll->coll_##FUNCTION != FUNCTION##_along_tree
   return !(false COPPICE_TREE_COLLECTIVES(IS_ANOTHERS));
+}
+
+int coppice_component_has_nonblocking(MPI_Comm comm) {
+#define IS_ANOTHERS_NONBLOCKING(NAME, FUNCTION, ...) \
+  || comm->c_coll->coll_i##FUNCTION != i##FUNCTION##_along_tree
+  return !(false COPPICE_TREE_COLLECTIVES(IS_ANOTHERS_NONBLOCKING));
+}
+
+coppice_kept* coppice_component_kept(MPI_Comm comm) {
+  return &((Module*)comm->c_coll->coll_barrier_module)->kept;
 }

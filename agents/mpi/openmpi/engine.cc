@@ -11,6 +11,8 @@
 #include "agents/mpi/core/session.h"
 #include "agents/mpi/topology/reordering.h"
 #include "agents/mpi/tree/kept_trees.h"
+#include "agents/mpi/tree/started.h"
+#include "agents/mpi/tree/tag_pool.h"
 #include "agents/mpi/tree/tree_collectives.h"
 #include "agents/mpi/tree/tree_memory.h"
 #include "agents/mpi/tree/tree_questions.h"
@@ -75,6 +77,33 @@ int Carry(MPI_Comm comm, coppice_kept* kept, const Tree& tree, coppice_measured*
   return is_taken ? 1 : 0;
 }
 
+template <class Tree>
+int Start(MPI_Comm comm, coppice_kept* kept, const Tree& tree, int* error) {
+  if (kept_now != nullptr || !UsesTrees() || !MayStart()) return 0;
+  const Within within(kept);
+  *error = MPI_SUCCESS;
+  bool is_started = false;
+  const int shortage = WithMemory(comm, [&] { is_started = tree(); });
+  if (shortage != MPI_SUCCESS) *error = shortage;
+  return is_started || shortage != MPI_SUCCESS ? 1 : 0;
+}
+
+bool IsUnderWay(MPI_Request request) { return coppice_component_request_is_pending(request) != 0; }
+
+constexpr StartHooks kStartHooks = {coppice_component_request_make,
+                                    coppice_component_request_complete, coppice_component_progress};
+
+// Collective over the world: nonblocking collectives go along trees if all members can do so. Where
+// several threads are in MPI, each would have to be kept from the others' progress.
+void StartNonblocking() {
+  is_under_way = IsUnderWay;
+  const bool may_start =
+      !Session::Get().has_threads() && coppice_component_has_nonblocking(MPI_COMM_WORLD) != 0;
+  if (!UsesTrees() || !AllSay(MPI_COMM_WORLD, may_start)) return;
+  SetStartHooks(&kStartHooks);
+  coppice_component_progress_begin();
+}
+
 }  // namespace
 
 void StartKeepingTrees(void (*forget)(CommunicatorTrees*)) { forget_trees = forget; }
@@ -123,10 +152,13 @@ void coppice_engine_begin(void) {
     session.LeaveTrees();
   }
   StartTrees();
+  StartNonblocking();
 }
 
 void coppice_engine_end(void) {
   const Within within(&nobody);
+  if (MayStart()) coppice_component_progress_end();
+  SetStartHooks(nullptr);
   EndTrees();
   Session::Get().End();
 }
@@ -151,6 +183,16 @@ void coppice_engine_forget(coppice_kept* kept) {
     return Carry(comm, kept, tree, measured, error);                             \
   }
 COPPICE_TREE_COLLECTIVES(COPPICE_ENGINE_BODY)
+
+#define COPPICE_ENGINE_START_BODY(NAME, FORTRAN, ARGUMENTS, TRACE)                              \
+  int coppice_engine_i##FORTRAN(ARGUMENTS(COPPICE_PARAMETER), coppice_kept* kept,               \
+                                MPI_Request* request, int* error) {                             \
+    const auto tree = [&] { return Start##NAME(ARGUMENTS(COPPICE_ARGUMENT), request, error); }; \
+    return Start(comm, kept, tree, error);                                                      \
+  }
+COPPICE_TREE_COLLECTIVES(COPPICE_ENGINE_START_BODY)
+
+int coppice_engine_progress(void) { return AdvanceStarted(); }
 
 int coppice_engine_reorders(void) { return Session::Get().settings().reorder ? 1 : 0; }
 

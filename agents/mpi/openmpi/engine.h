@@ -27,6 +27,23 @@ const char* coppice_component_setting(const char* name);
 int coppice_component_is_described(MPI_Datatype type);
 int coppice_component_has_module(MPI_Comm comm);
 
+// The component's: whether its nonblocking forms of these are the communicator's, too.
+int coppice_component_has_nonblocking(MPI_Comm comm);
+// Where the module of a communicator that has one keeps its trees.
+coppice_kept* coppice_component_kept(MPI_Comm comm);
+
+// The component's requests of collectives that are started. _make: one on `comm`, which it holds;
+// null: there is no memory. _complete: it is over, with that error of MPI's.
+MPI_Request coppice_component_request_make(MPI_Comm comm);
+void coppice_component_request_complete(MPI_Request request, int error);
+// Whether any request, of whatever kind, is not complete yet; without a step of progress.
+int coppice_component_request_is_pending(MPI_Request request);
+// One step of progress; and from when on coppice_engine_progress is called in each of them, until
+// it is not.
+void coppice_component_progress(void);
+void coppice_component_progress_begin(void);
+void coppice_component_progress_end(void);
+
 // At the end of MPI_Init and at the beginning of MPI_Finalize; collective over the world.
 void coppice_engine_begin(void);
 void coppice_engine_end(void);
@@ -49,6 +66,15 @@ typedef struct {
 typedef int Count;
 COPPICE_TREE_COLLECTIVES(COPPICE_ENGINE_CALL)
 void coppice_engine_ended(const coppice_measured* measured);
+
+// coppice_engine_ibcast(...) and the others, which are local: 1: it was started, *request is it, or
+// *error says why not; 0, at all members: the module below is to start it.
+#define COPPICE_ENGINE_START(NAME, FORTRAN, ARGUMENTS, TRACE)                     \
+  int coppice_engine_i##FORTRAN(ARGUMENTS(COPPICE_PARAMETER), coppice_kept* kept, \
+                                MPI_Request* request, int* error);
+COPPICE_TREE_COLLECTIVES(COPPICE_ENGINE_START)
+// What was started does what it can. Returns how much of it is over now.
+int coppice_engine_progress(void);
 
 // Whether topologies made with reorder are asked for.
 int coppice_engine_reorders(void);

@@ -1,5 +1,6 @@
 // The collectives that trees carry. This table says of each its name, its arguments and what a
 // trace has of it; from it come the functions of C and of Fortran (calls/collectives.cc), the
+// functions of Open MPI's component, blocking and nonblocking ones (openmpi/), the
 // counters, and which cases tests/mpi/collectives has to have. tree_collectives.cc
 // says which arguments MPI refuses and how each goes along a tree.
 //
@@ -56,6 +57,11 @@ enum TreeCount {
   kCountGone,          // trees that were given up, at their root
   kCountReleased,      // trees that were given back
   kCountOverSwitches,  // collectives of those along trees that switches carried
+// Nonblocking ones that went along a tree: kCountIbarrier, kCountIbcast, ..., in the same order.
+#define COPPICE_COUNT(NAME, FORTRAN, ...) kCountI##FORTRAN,
+  COPPICE_TREE_COLLECTIVES(COPPICE_COUNT)
+#undef COPPICE_COUNT
+      kCountInative,  // nonblocking ones that could not; only where some can (Open MPI's component)
   kTreeCounts
 };
 

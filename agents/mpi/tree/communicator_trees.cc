@@ -139,6 +139,7 @@ void TakeAnswer(CommunicatorTree* tree) {
 
 // All members take the root's word for what the tree is now.
 void Renew(MPI_Comm comm, CommunicatorTree* tree) {
+  tree->started.Drain();
   const int root = tree->shape.root;
   tree->patience = std::min(2 * tree->patience, CommunicatorTree::kMaxUntold);
   GrantedTree present;
@@ -259,16 +260,25 @@ struct CommunicatorTrees {
   // beside it, for what switches cannot do and while they are away.
   struct OfLength {
     Place wanted, over_ranks;
+    // Of the last PresentTreeOf that found none.
+    bool is_missed = false;
+    coppice_operation operation = COPPICE_OPERATION_ALLREDUCE;
+    uint64_t asked = 0;
   };
   OfLength of_short, of_middle, of_long;
-  bool is_closed = false;  // no trees any more; the same on all members
+  bool were_started = false;  // collectives, since the last TreeOf
+  bool is_closed = false;     // no trees any more; the same on all members
 
   template <class Work>
+  void ForEachLength(const Work& work) {
+    for (OfLength* const of : {&of_short, &of_middle, &of_long}) work(of);
+  }
+  template <class Work>
   void ForEachPlace(const Work& work) {
-    for (OfLength* const of : {&of_short, &of_middle, &of_long}) {
+    ForEachLength([&work](OfLength* of) {
       work(&of->wanted);
       work(&of->over_ranks);
-    }
+    });
   }
   template <class Work>
   void ForEach(const Work& work) {
@@ -346,13 +356,14 @@ CommunicatorTrees::OfLength* TreesFor(uint64_t bytes, CommunicatorTrees* trees, 
 bool Advance(MPI_Comm comm, TreesType type, coppice_operation operation, uint64_t bytes,
              CommunicatorTrees::Place* place) {
   using Stage = CommunicatorTrees::Place;
-  if (place->stage == Stage::kAnswered || place->uses++ != place->next) return true;
+  if (place->stage == Stage::kAnswered || place->uses++ < place->next) return true;
+  const uint64_t now = place->uses - 1;  // later than `next` if collectives were only started there
   const Waits waits = place->pause == 0 ? Waits::kProgram : Waits::kMeanwhile;
   if (place->stage == Stage::kUnasked) {
     SettleFreedTrees();
     if (!AskForTreeOf(comm, type, operation, bytes, waits, &place->tree)) return false;
     place->stage = Stage::kAsked;
-    place->next += place->pause;
+    place->next = now + place->pause;
     if (place->pause != 0) return true;
   }
   if (LookForTreeOf(comm, waits, &place->tree)) {
@@ -360,7 +371,7 @@ bool Advance(MPI_Comm comm, TreesType type, coppice_operation operation, uint64_
     if (place->tree.id != 0) place->pause = 0;  // if it is lost, another is asked for soon
   } else {
     place->pause *= 2;
-    place->next += place->pause;
+    place->next = now + place->pause;
   }
   return true;
 }
@@ -389,24 +400,28 @@ bool IsDue(CommunicatorTree* tree) {
   return tree->carried->is_broken() && ++tree->untold >= tree->patience;
 }
 
-}  // namespace
-
-bool CommunicatorTree::IsChanged() const {
-  return news->is_gone.load(std::memory_order_relaxed) ||
-         news->revision.load(std::memory_order_relaxed) > revision;
-}
-
-CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes,
-                         const SwitchWork& work) {
+// Those of `comm`, for a collective of so many bytes; null, on all members: there are none.
+CommunicatorTrees* TreesOf(MPI_Comm comm, uint64_t bytes) {
   const int most = Session::Get().settings().trees_max_bytes;
   if (IsWayFixed() && bytes > static_cast<uint64_t>(most)) return nullptr;
   bool was_seen = false;
   CommunicatorTrees* trees = nullptr;
   if (!Find(comm, &was_seen, &trees)) return nullptr;
   if (!was_seen) trees = Begin(comm);
-  if (trees == nullptr || trees->is_closed) return nullptr;
-  uint64_t asked = 0;
-  CommunicatorTrees::OfLength* const of = TreesFor(bytes, trees, &asked);
+  return trees == nullptr || trees->is_closed ? nullptr : trees;
+}
+
+// Whether a tree over the ranks may be wanted beside the one that is wanted.
+bool MayWantSwitches(const CommunicatorTrees::OfLength& of) {
+  return of.wanted.tree.was_carried ||
+         (Session::Get().settings().trees_type == TreesType::kSwitches &&
+          of.wanted.stage == CommunicatorTrees::Place::kAnswered);
+}
+
+// Collective, with what TreesFor found: as TreeOf.
+CommunicatorTree* Follow(MPI_Comm comm, coppice_operation operation, uint64_t asked,
+                         const SwitchWork& work, CommunicatorTrees::OfLength* of,
+                         CommunicatorTrees* trees) {
   const auto advance = [&](TreesType type, CommunicatorTrees::Place* place) {
     const bool may_be = Advance(comm, type, operation, asked, place);
     if (may_be && IsDue(&place->tree)) Renew(comm, &place->tree);
@@ -416,16 +431,74 @@ CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t by
   const TreesType type = Session::Get().settings().trees_type;
   CommunicatorTree* tree = &of->wanted.tree;
   bool may_be = advance(tree->was_carried ? TreesType::kSwitches : type, &of->wanted);
-  const bool wants_switches =
-      tree->was_carried ||
-      (type == TreesType::kSwitches && of->wanted.stage == CommunicatorTrees::Place::kAnswered);
   const bool is_over_ranks = tree->id != 0 && tree->carried == nullptr;
-  if (may_be && wants_switches && !is_over_ranks && !tree->Carries(work)) {
+  if (may_be && MayWantSwitches(*of) && !is_over_ranks && !tree->Carries(work)) {
     may_be = advance(TreesType::kRanks, &of->over_ranks);
     tree = &of->over_ranks.tree;
   }
   if (!may_be) trees->Close();
   return may_be && tree->id != 0 ? tree : nullptr;
+}
+
+void CountUse(CommunicatorTrees::Place* place) {
+  if (place->stage != CommunicatorTrees::Place::kAnswered) ++place->uses;
+}
+
+// Collective: what collectives that were only started lacked, trees and room in their buffers.
+void MakeUpForStarted(MPI_Comm comm, CommunicatorTrees* trees) {
+  SwitchWork of_ranks;
+  of_ranks.operation = ReductionOperation::kNone;
+  trees->ForEachLength([&](CommunicatorTrees::OfLength* of) {
+    if (!std::exchange(of->is_missed, false) || trees->is_closed) return;
+    Follow(comm, of->operation, of->asked, of_ranks, of, trees);
+  });
+  trees->ForEach([comm](CommunicatorTree* tree) {
+    for (TreeBuffers* const buffers : {&tree->pieces, &tree->whole}) {
+      if (tree->id == 0 || !buffers->IsGrowthWanted()) continue;
+      tree->started.Drain();
+      buffers->Grow(comm);
+    }
+  });
+}
+
+}  // namespace
+
+bool CommunicatorTree::IsChanged() const {
+  return news->is_gone.load(std::memory_order_relaxed) ||
+         news->revision.load(std::memory_order_relaxed) > revision;
+}
+
+CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes,
+                         const SwitchWork& work) {
+  CommunicatorTrees* const trees = TreesOf(comm, bytes);
+  if (trees == nullptr) return nullptr;
+  if (std::exchange(trees->were_started, false)) MakeUpForStarted(comm, trees);
+  if (trees->is_closed) return nullptr;
+  uint64_t asked = 0;
+  CommunicatorTrees::OfLength* const of = TreesFor(bytes, trees, &asked);
+  return Follow(comm, operation, asked, work, of, trees);
+}
+
+CommunicatorTree* PresentTreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes) {
+  CommunicatorTrees* const trees = TreesOf(comm, bytes);
+  if (trees == nullptr) return nullptr;
+  trees->were_started = true;
+  uint64_t asked = 0;
+  CommunicatorTrees::OfLength* const of = TreesFor(bytes, trees, &asked);
+  const auto is_over_ranks = [](const CommunicatorTree& tree) {
+    return tree.id != 0 && tree.carried == nullptr;
+  };
+  CountUse(&of->wanted);
+  CommunicatorTree* tree = &of->wanted.tree;
+  if (MayWantSwitches(*of) && !is_over_ranks(*tree)) {
+    CountUse(&of->over_ranks);
+    tree = &of->over_ranks.tree;
+  }
+  if (is_over_ranks(*tree) && !tree->is_change_told) return tree;
+  of->is_missed = true;
+  of->operation = operation;
+  of->asked = asked;
+  return nullptr;
 }
 
 void SpoilTreesOf(MPI_Comm comm) {

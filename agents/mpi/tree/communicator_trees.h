@@ -41,6 +41,7 @@
 #include "agents/mpi/tree/carried_tree.h"
 #include "agents/mpi/tree/collective_table.h"
 #include "agents/mpi/tree/rank_order.h"
+#include "agents/mpi/tree/started.h"
 #include "agents/mpi/tree/tag_pool.h"
 #include "agents/mpi/tree/tree_memory.h"
 #include "agents/mpi/tree/tree_news.h"
@@ -107,6 +108,8 @@ struct CommunicatorTree {
   bool Carries(const SwitchWork& work) const { return carried != nullptr && carried->Can(work); }
 
   std::shared_ptr<const TreeNews> news;  // of the root only
+
+  StartedCollectives started;  // over the ranks, which are not over
 };
 
 // A communicator has a tree for short messages, one for those in the middle and one for long ones,
@@ -133,6 +136,12 @@ constexpr uint64_t kLong = uint64_t{256} << 10U;
 // std::bad_alloc (WithMemory of tree_collectives.h).
 CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes,
                          const SwitchWork& work);
+
+// Local, for a collective that is only started (started.h), once, by all members alike: a tree over
+// the ranks that is there, and due for nothing that members would have to do together; else null,
+// on all of them. What it lacked is made up for by the next TreeOf, of whichever length. Such
+// collectives count as those of TreeOf do. Throws std::bad_alloc.
+CommunicatorTree* PresentTreeOf(MPI_Comm comm, coppice_operation operation, uint64_t bytes);
 
 // This member leaves a collective to the MPI library which others may carry out along a tree: what
 // they send nobody receives. Tags of these trees are not handed out again.

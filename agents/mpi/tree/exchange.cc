@@ -1,75 +1,79 @@
 #include "agents/mpi/tree/exchange.h"
 
+#include <utility>
+
 namespace coppice::mpi {
-namespace {
 
-class Exchanging final {
- public:
-  Exchanging(const TreeTags& tags, const TypeLayout& layout, MPI_Op op, void* result, void* arrival)
-      : tags_(tags), layout_(layout), op_(op), result_(result), arrival_(arrival) {}
+Exchanging::Exchanging(const TreeTags& tags, std::vector<ExchangeStep> steps,
+                       const ExchangedData& data, const TreeBuffers& room)
+    : tags_(tags), steps_(std::move(steps)), data_(data), room_(room) {}
 
-  void Take(const ExchangeStep& step) {
-    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
-    const int peer = tags_.members.World(step.peer);
-    const int tag = tags_.first_tag + kExchangeTag;
-    void* const into = step.combines ? arrival_ : result_;
-    if (step.receive.is_there) {
-      Check(PMPI_Irecv(At(into, step.receive), step.receive.count, layout_.type, peer, tag,
-                       tags_.comm, &requests[0]));
-    }
-    if (step.send.is_there) {
-      Check(PMPI_Isend(At(result_, step.send), step.send.count, layout_.type, peer, tag, tags_.comm,
-                       &requests[1]));
-    }
-    for (MPI_Request& request : requests) Check(PMPI_Wait(&request, MPI_STATUS_IGNORE));
-    if (step.combines) Combine(step);
+bool Exchanging::Advance() {
+  if (!has_begun_) Begin();
+  for (; step_ < steps_.size(); ++step_) {
+    if (!is_posted_) Post(steps_[step_]);
+    if (!IsThrough()) return false;
+    is_posted_ = false;
+    if (steps_[step_].combines) Combine(steps_[step_]);
   }
+  return true;
+}
 
-  void Copy(const void* from, void* to, int count) {
-    if (count > 0) Check(CopyElements(tags_, layout_, from, to, count));
+int Exchanging::Run() {
+  while (!Advance()) {
+    for (MPI_Request& request : requests_) Check(PMPI_Wait(&request, MPI_STATUS_IGNORE));
   }
+  return error_;
+}
 
-  int error() const { return error_; }
+void Exchanging::Begin() {
+  has_begun_ = true;
+  arrival_ = OriginIn(room_[0], data_.layout, data_.count);
+  if (data_.input != data_.result) Copy(data_.input, data_.result, data_.count);
+}
 
- private:
-  void* At(void* origin, const ExchangeStep::Part& part) const {
-    return ElementAt(origin, layout_, part.first);
+void Exchanging::Post(const ExchangeStep& step) {
+  const int peer = tags_.members.World(step.peer);
+  const int tag = tags_.first_tag + kExchangeTag;
+  void* const into = step.combines ? arrival_ : data_.result;
+  if (step.receive.is_there) {
+    Check(PMPI_Irecv(At(into, step.receive), step.receive.count, data_.layout.type, peer, tag,
+                     tags_.comm, &requests_[0]));
   }
-
-  void Combine(const ExchangeStep& step) {
-    const ExchangeStep::Part& part = step.receive;
-    if (part.count == 0) return;
-    void* const own = At(result_, part);
-    void* const came = At(arrival_, part);
-    if (step.is_peer_later) {
-      Check(PMPI_Reduce_local(own, came, part.count, layout_.type, op_));
-      Copy(came, own, part.count);
-    } else {
-      Check(PMPI_Reduce_local(came, own, part.count, layout_.type, op_));
-    }
+  if (step.send.is_there) {
+    Check(PMPI_Isend(At(data_.result, step.send), step.send.count, data_.layout.type, peer, tag,
+                     tags_.comm, &requests_[1]));
   }
+  is_posted_ = true;
+}
 
-  void Check(int error) {
-    if (error_ == MPI_SUCCESS) error_ = error;
+// Whether both messages of the step are complete, or have failed.
+bool Exchanging::IsThrough() {
+  for (MPI_Request& request : requests_) {
+    bool is_complete = false;
+    const int error = TestMessage(&request, &is_complete, MPI_STATUS_IGNORE);
+    Check(error);
+    if (error != MPI_SUCCESS) request = MPI_REQUEST_NULL;
+    if (error == MPI_SUCCESS && !is_complete) return false;
   }
+  return true;
+}
 
-  const TreeTags& tags_;
-  const TypeLayout& layout_;
-  const MPI_Op op_;
-  void* const result_;
-  void* const arrival_;
-  int error_ = MPI_SUCCESS;
-};
+void Exchanging::Copy(const void* from, void* to, int count) {
+  if (count > 0) Check(CopyElements(tags_, data_.layout, from, to, count));
+}
 
-}  // namespace
-
-int RunExchange(const TreeTags& tags, const std::vector<ExchangeStep>& steps,
-                const TypeLayout& layout, int count, MPI_Op op, const void* input, void* result,
-                void* room) {
-  Exchanging exchange(tags, layout, op, result, OriginIn(room, layout, count));
-  if (input != result) exchange.Copy(input, result, count);
-  for (const ExchangeStep& step : steps) exchange.Take(step);
-  return exchange.error();
+void Exchanging::Combine(const ExchangeStep& step) {
+  const ExchangeStep::Part& part = step.receive;
+  if (part.count == 0) return;
+  void* const own = At(data_.result, part);
+  void* const came = At(arrival_, part);
+  if (step.is_peer_later) {
+    Check(PMPI_Reduce_local(own, came, part.count, data_.layout.type, data_.op));
+    Copy(came, own, part.count);
+  } else {
+    Check(PMPI_Reduce_local(came, own, part.count, data_.layout.type, data_.op));
+  }
 }
 
 }  // namespace coppice::mpi

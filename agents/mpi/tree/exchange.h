@@ -6,20 +6,62 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <vector>
 
 #include "agents/mpi/tree/elements.h"
 #include "agents/mpi/tree/rank_order.h"
 #include "agents/mpi/tree/tag_pool.h"
+#include "agents/mpi/tree/tree_memory.h"
 
 namespace coppice::mpi {
 
-// Collective over the tree's members; ends when this rank's part is done. `input` may be `result`.
-// `room`: for `count` elements. An error of MPI's, after which messages may be on their way still:
-// the steps are taken all the same, so that no rank waits for one that has failed.
-int RunExchange(const TreeTags& tags, const std::vector<ExchangeStep>& steps,
-                const TypeLayout& layout, int count, MPI_Op op, const void* input, void* result,
-                void* room);
+// What is combined, and where: `input` may be `result`.
+struct ExchangedData {
+  TypeLayout layout;
+  int count = 0;
+  MPI_Op op = MPI_OP_NULL;
+  const void* input = nullptr;
+  void* result = nullptr;
+};
+
+class Exchanging final {
+ public:
+  // One rank's part. Tags and room must outlive it; room[0] has place for all elements when it
+  // begins.
+  Exchanging(const TreeTags& tags, std::vector<ExchangeStep> steps, const ExchangedData& data,
+             const TreeBuffers& room);
+
+  // As Pipeline's. After an error the steps are taken all the same, so that no rank waits for one
+  // that has failed.
+  bool Advance();
+  int Run();
+  int error() const { return error_; }
+
+ private:
+  void Begin();
+  void Post(const ExchangeStep& step);
+  bool IsThrough();
+  void Combine(const ExchangeStep& step);
+  void Copy(const void* from, void* to, int count);
+  void* At(void* origin, const ExchangeStep::Part& part) const {
+    return ElementAt(origin, data_.layout, part.first);
+  }
+  void Check(int error) {
+    if (error_ == MPI_SUCCESS) error_ = error;
+  }
+
+  const TreeTags& tags_;
+  const std::vector<ExchangeStep> steps_;
+  const ExchangedData data_;
+  const TreeBuffers& room_;
+  void* arrival_ = nullptr;  // what comes, before it is combined
+  bool has_begun_ = false;
+  size_t step_ = 0;
+  bool is_posted_ = false;  // that step is
+  MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  int error_ = MPI_SUCCESS;
+};
 
 }  // namespace coppice::mpi
 

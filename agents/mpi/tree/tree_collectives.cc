@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "agents/mpi/core/returned_errors.h"
 #include "agents/mpi/core/session.h"
 #include "agents/mpi/tree/communicator_trees.h"
 #include "agents/mpi/tree/elements.h"
-#include "agents/mpi/tree/exchange.h"
+#include "agents/mpi/tree/passage.h"
 #include "agents/mpi/tree/pipeline.h"
+#include "agents/mpi/tree/started.h"
 #include "agents/mpi/tree/tree_memory.h"
 #include "agents/mpi/tree/ways.h"
 
@@ -20,72 +23,84 @@ namespace {
 
 std::atomic<uint64_t> counted[kTreeCounts];
 
-// True if the word of the tree's root reaches all ranks.
-enum class Reach { kAll, kSome };
+// Of the nonblocking form of `what`.
+TreeCount StartedCount(TreeCount what) {
+  return static_cast<TreeCount>(kCountIbarrier + (what - kCountBarrier));
+}
 
-bool Native() {
-  CountTree(kCountNative);
+// How a collective is called: to be carried out, or only to be started.
+struct Call {
+  MPI_Comm comm;
+  int* error;
+  MeasuredCall* measured;  // if it is to be carried out
+  MPI_Request* request;    // if it is started; else null
+
+  bool IsStarted() const { return request != nullptr; }
+};
+
+bool Native(const Call& call) {
+  CountTree(call.IsStarted() ? kCountInative : kCountNative);
   return false;
 }
 
-// It was carried out; errors go where the program wants those of `comm`.
-bool Ended(MPI_Comm comm, CommunicatorTree* tree, TreeCount what, int error) {
-  CountTree(what);
-  if (error != MPI_SUCCESS) {
-    tree->tags.is_spoilt = true;
-    HandleError(comm, error);
-  }
-  return true;
+CommunicatorTree* TreeFor(const Call& call, coppice_operation operation, const SwitchWork& work) {
+  return call.IsStarted() ? PresentTreeOf(call.comm, operation, work.bytes)
+                          : TreeOf(call.comm, operation, work.bytes, work);
 }
 
-// Carries it out along a tree over the ranks.
-bool Run(MPI_Comm comm, CommunicatorTree* tree, Way way, Reach reach, Flow* flow, TreeCount what,
-         int* error) {
-  flow->word = reach == Reach::kAll && tree->IsRoot() && tree->IsChanged();
-  Pipeline pipeline(tree->tags, tree->ShapeOf(way), tree->pieces, *flow);
+Way WayFor(const Call& call, TreeCount what, uint64_t bytes, bool in_rank_order,
+           CommunicatorTree* tree) {
+  return call.IsStarted() ? SettledWayOf(what, bytes, in_rank_order, *tree)
+                          : WayOf(call.comm, what, bytes, in_rank_order, tree, call.measured);
+}
+
+// The same number on all members; so is the answer. Collectives that are under way use the buffers.
+bool HasRoom(const Call& call, size_t bytes, CommunicatorTree* tree, TreeBuffers* buffers) {
+  if (call.IsStarted()) return buffers->Has(bytes);
+  tree->started.Drain();
+  return buffers->Reserve(call.comm, bytes);
+}
+
+// True if the word of the tree's root reaches all ranks.
+enum class Reach { kAll, kSome };
+
+// Starts it along a tree over the ranks, or carries it out. What is only started brings no word of
+// the root: members would hear it when they are at different collectives.
+bool Go(const Call& call, Reach reach, Route route) {
+  CommunicatorTree* const tree = route.tree;
+  const TreeCount what = route.what;
+  if (call.IsStarted()) {
+    *call.request = tree->started.Start(call.comm, std::make_unique<Passage>(std::move(route)));
+    ++tree->untold;
+    CountTree(StartedCount(what));
+    return true;
+  }
+  tree->started.Drain();
+  route.flow.word = reach == Reach::kAll && tree->IsRoot() && tree->IsChanged();
+  Passage passage(std::move(route));
   {
     const RequestErrors returned(Session::Get().has_threads());
-    *error = pipeline.Run();
+    *call.error = passage.Run();
   }
   if (reach == Reach::kAll) {
-    tree->is_change_told = pipeline.word();
+    tree->is_change_told = passage.word();
     tree->untold = 0;
   } else {
     ++tree->untold;
   }
-  if (pipeline.is_memory_lost()) {
-    tree->pieces.Leak();
-    tree->whole.Leak();
-  }
-  return Ended(comm, tree, what, *error);
-}
-
-// From here on halves of halves are sooner than whole messages.
-constexpr uint64_t kHalved = uint64_t{64} << 10U;
-
-// Carries an Allreduce or a Barrier out by exchanges over the tree's ranks.
-bool RunByExchange(MPI_Comm comm, CommunicatorTree* tree, const Flow& flow, TreeCount what,
-                   int* error) {
-  const auto bytes = static_cast<uint64_t>(flow.count) * static_cast<uint64_t>(flow.layout.size);
-  const std::vector<ExchangeStep> steps =
-      ExchangeSteps(tree->order, tree->shape.rank, flow.count, bytes >= kHalved);
-  {
-    const RequestErrors returned(Session::Get().has_threads());
-    *error = RunExchange(tree->tags, steps, flow.layout, flow.count, flow.op, flow.input,
-                         flow.result, tree->whole[0]);
-  }
-  ++tree->untold;
-  return Ended(comm, tree, what, *error);
+  CountTree(what);
+  if (*call.error != MPI_SUCCESS) HandleError(call.comm, *call.error);
+  return true;
 }
 
 // Carries it out along switches; false, on all members: they are not there any more.
-bool RunAlongSwitches(const CommunicatorTree& tree, const SwitchWork& work, const void* data,
-                      void* result, TreeCount what, int* error) {
+bool RunAlongSwitches(const Call& call, const CommunicatorTree& tree, const SwitchWork& work,
+                      const void* data, void* result, TreeCount what) {
   const std::string_view part(static_cast<const char*>(data), data == nullptr ? 0 : work.bytes);
-  if (!tree.carried->Carry(work, part, result)) return Native();
+  if (!tree.carried->Carry(work, part, result)) return Native(call);
   CountTree(what);
   CountTree(kCountOverSwitches);
-  *error = MPI_SUCCESS;
+  *call.error = MPI_SUCCESS;
   return true;
 }
 
@@ -110,25 +125,6 @@ void BcastWays(const TreeShape& shape, int root, Flow* flow) {
 // would be in memory twice.
 constexpr MPI_Count kMaxPacked = MPI_Count{4} << 20U;
 
-// Packs what is broadcast, or unpacks it. Ranks may name the same data by different types and
-// counts: segments of bytes are all that they have in common. By a message to itself instead of
-// MPI_Pack and MPI_Unpack where MPICH refuses these, for a buffer at MPI_BOTTOM.
-int Repack(bool packs, void* buffer, int count, MPI_Datatype type, void* packed, int bytes,
-           const CommunicatorTree& tree) {
-  const MPI_Comm comm = tree.tags.comm;
-  const int own = tree.tags.members.World(tree.shape.rank);
-  const int tag = tree.tags.first_tag + kCopyTag;
-  int position = 0;
-  if (buffer != MPI_BOTTOM) {
-    return packs ? PMPI_Pack(buffer, count, type, packed, bytes, &position, comm)
-                 : PMPI_Unpack(packed, bytes, &position, buffer, count, type, comm);
-  }
-  return packs ? PMPI_Sendrecv(buffer, count, type, own, tag, packed, bytes, MPI_PACKED, own, tag,
-                               comm, MPI_STATUS_IGNORE)
-               : PMPI_Sendrecv(packed, bytes, MPI_PACKED, own, tag, buffer, count, type, own, tag,
-                               comm, MPI_STATUS_IGNORE);
-}
-
 // What Reduce and Allreduce have in common.
 struct ReductionCall {
   TreeCount what;
@@ -137,7 +133,6 @@ struct ReductionCall {
   MPI_Datatype type;
   MPI_Op op;
   int root;  // of an Allreduce any
-  MPI_Comm comm;
 };
 
 struct ReductionWay {
@@ -149,33 +144,33 @@ struct ReductionWay {
 // How it goes, and, over the ranks, what this one does. `may` says whether the buffers are ones, of
 // elements that are laid out so.
 template <class May>
-ReductionWay WayOfReduction(const ReductionCall& call, const May& may, Flow* flow,
-                            MeasuredCall* measured) {
+ReductionWay WayOfReduction(const Call& how, const ReductionCall& call, const May& may,
+                            Flow* flow) {
   const ReductionWay native;
   TypeLayout& layout = flow->layout;
   if (call.count <= 0 || !LayoutOf(call.type, &layout) || layout.size == 0) return native;
   const Reduction reduction = ReductionOf(call.op, call.type);
   if (reduction == Reduction::kNotOurs) return native;
   if (!may(layout)) {
-    SpoilTreesOf(call.comm);
+    SpoilTreesOf(how.comm);
     return native;
   }
   ReductionWay found;
   const auto bytes = static_cast<uint64_t>(call.count) * static_cast<uint64_t>(layout.size);
   found.work = ReductionWork(call.op, layout, bytes);
-  CommunicatorTree* const tree = TreeOf(call.comm, call.operation, bytes, found.work);
+  CommunicatorTree* const tree = TreeFor(how, call.operation, found.work);
   if (tree == nullptr || !tree->IsMember(call.root)) return native;
   const bool in_rank_order = reduction == Reduction::kRankOrder;
   if (tree->carried == nullptr && in_rank_order && !tree->shape.is_ordered) return native;
   found.tree = tree;
-  found.way = WayOf(call.comm, call.what, bytes, in_rank_order, tree, measured);
+  found.way = WayFor(how, call.what, bytes, in_rank_order, tree);
   if (found.way == Way::kNative || tree->carried != nullptr) return found;
   const bool has_room =
       found.way == Way::kExchange
-          ? tree->whole.Reserve(call.comm, RoomFor(layout, call.count))
-          : tree->pieces.Reserve(
-                call.comm,
-                Pipeline::PieceBytes(tree->tags, tree->ShapeOf(found.way), layout, call.count));
+          ? HasRoom(how, RoomFor(layout, call.count), tree, &tree->whole)
+          : HasRoom(how,
+                    Pipeline::PieceBytes(tree->tags, tree->ShapeOf(found.way), layout, call.count),
+                    tree, &tree->pieces);
   if (!has_room) return native;
   flow->count = call.count;
   flow->goes_up = true;
@@ -219,6 +214,130 @@ bool MayReduce(const void* send, const void* receive, int count, const TypeLayou
   return !(send == receive && send != MPI_BOTTOM) && AreBuffers(send, receive, count, layout);
 }
 
+// Each of collective_table.h: as Tree... of the header, or Start....
+
+bool GoBarrier(MPI_Comm /*comm*/, const Call& call) {
+  const SwitchWork work;
+  CommunicatorTree* const tree = TreeFor(call, COPPICE_OPERATION_BARRIER, work);
+  if (tree == nullptr) return Native(call);
+  const Way way = WayFor(call, kCountBarrier, 0, false, tree);
+  if (way == Way::kNative) return Native(call);
+  if (tree->carried != nullptr) {
+    return RunAlongSwitches(call, *tree, work, nullptr, nullptr, kCountBarrier);
+  }
+  Route route = {kCountBarrier, tree, way, {}, {}};
+  LayoutOf(MPI_BYTE, &route.flow.layout);
+  if (way == Way::kExchange) return Go(call, Reach::kSome, std::move(route));
+  route.flow.count = 1;
+  route.flow.goes_up = true;
+  route.flow.has_result = true;
+  GoDown(tree->ShapeOf(way), &route.flow);
+  return Go(call, Reach::kAll, std::move(route));
+}
+
+// Whether all members have room for what may be packed, or say that nothing is.
+bool HasRoomForBcast(const Call& call, MPI_Count bytes, bool is_plain, CommunicatorTree* tree) {
+  // What members ask each other depends on the bytes alone, which are the same at all of them.
+  if (bytes > kMaxPacked) return !call.IsStarted() && AllSay(call.comm, is_plain);
+  return HasRoom(call, static_cast<size_t>(bytes), tree, &tree->whole);
+}
+
+bool BcastAlongSwitches(const Call& call, const CommunicatorTree& tree, const SwitchWork& work,
+                        const RepackedData& repacked, void* data) {
+  const bool is_sender = repacked.is_sender;
+  *call.error = is_sender ? Repack(repacked, tree) : MPI_SUCCESS;
+  if (*call.error == MPI_SUCCESS) {
+    if (!RunAlongSwitches(call, tree, work, is_sender ? data : nullptr, is_sender ? nullptr : data,
+                          kCountBcast)) {
+      return false;
+    }
+    if (!is_sender) *call.error = Repack(repacked, tree);
+  }
+  if (*call.error != MPI_SUCCESS) HandleError(call.comm, *call.error);
+  return true;
+}
+
+bool GoBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
+             const Call& call) {
+  TypeLayout layout;
+  if (count < 0 || !LayoutOf(type, &layout)) return Native(call);
+  const MPI_Count bytes = count * layout.size;
+  if (bytes == 0 || bytes > INT_MAX) return Native(call);
+  if (buffer == MPI_IN_PLACE || !IsBuffer(buffer, count, layout)) {
+    SpoilTreesOf(comm);
+    return Native(call);
+  }
+  SwitchWork work;
+  work.bytes = static_cast<uint64_t>(bytes);
+  CommunicatorTree* const tree = TreeFor(call, COPPICE_OPERATION_BCAST, work);
+  if (tree == nullptr || !tree->IsMember(root)) return Native(call);
+  const Way way = WayFor(call, kCountBcast, work.bytes, false, tree);
+  if (way == Way::kNative) return Native(call);
+  const bool is_plain = layout.IsPlainBytes();
+  if (!HasRoomForBcast(call, bytes, is_plain, tree)) return Native(call);
+  Route route = {kCountBcast, tree, way, {}, {}};
+  Flow& flow = route.flow;
+  LayoutOf(MPI_BYTE, &flow.layout);
+  flow.count = static_cast<int>(bytes);
+  flow.has_result = true;
+  flow.result = is_plain ? buffer : tree->whole[0];
+  route.repacked = {!is_plain, tree->shape.rank == root, buffer, count, type, flow.result,
+                    flow.count};
+  if (tree->carried != nullptr) {
+    return BcastAlongSwitches(call, *tree, work, route.repacked, flow.result);
+  }
+  BcastWays(tree->ShapeOf(way), root, &flow);
+  return Go(call, tree->shape.root == root ? Reach::kAll : Reach::kSome, std::move(route));
+}
+
+bool GoReduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root,
+              MPI_Comm comm, const Call& call) {
+  Flow flow;
+  const auto may = [&](const TypeLayout& layout) {
+    return MayReduce(send, receive, count, layout, root, comm);
+  };
+  const ReductionWay found = WayOfReduction(
+      call, {kCountReduce, COPPICE_OPERATION_REDUCE, count, type, op, root}, may, &flow);
+  if (found.way == Way::kNative) return Native(call);
+  CommunicatorTree* const tree = found.tree;
+  flow.input = send == MPI_IN_PLACE ? receive : send;
+  if (tree->carried != nullptr) {
+    void* const result = tree->shape.rank == root ? receive : nullptr;
+    return RunAlongSwitches(call, *tree, found.work, flow.input, result, kCountReduce);
+  }
+  const TreeShape& shape = tree->ShapeOf(found.way);
+  flow.has_result = shape.rank == root;
+  flow.result = receive;
+  // The tree's root has the result; it goes to the call's root in one more message.
+  if (shape.root != root) {
+    if (shape.rank == root) flow.down_from = shape.root;
+    if (shape.rank == shape.root) flow.down_to = {root};
+  }
+  return Go(call, Reach::kSome, {kCountReduce, tree, found.way, std::move(flow), {}});
+}
+
+bool GoAllreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
+                 MPI_Comm /*comm*/, const Call& call) {
+  Flow flow;
+  const auto may = [&](const TypeLayout& layout) {
+    return MayAllreduce(send, receive, count, layout);
+  };
+  const ReductionWay found = WayOfReduction(
+      call, {kCountAllreduce, COPPICE_OPERATION_ALLREDUCE, count, type, op, 0}, may, &flow);
+  if (found.way == Way::kNative) return Native(call);
+  CommunicatorTree* const tree = found.tree;
+  flow.input = send == MPI_IN_PLACE ? receive : send;
+  if (tree->carried != nullptr) {
+    return RunAlongSwitches(call, *tree, found.work, flow.input, receive, kCountAllreduce);
+  }
+  flow.has_result = true;
+  flow.result = receive;
+  const bool is_exchanged = found.way == Way::kExchange;
+  if (!is_exchanged) GoDown(tree->ShapeOf(found.way), &flow);
+  return Go(call, is_exchanged ? Reach::kSome : Reach::kAll,
+            {kCountAllreduce, tree, found.way, std::move(flow), {}});
+}
+
 void SayCounts() {
   uint64_t own[kTreeCounts];
   uint64_t all[kTreeCounts];
@@ -226,10 +345,17 @@ void SayCounts() {
   PMPI_Reduce(own, all, kTreeCounts, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
   if (Session::Get().world_rank() != 0) return;
 #define COPPICE_NAME(NAME, FORTRAN, ...) #FORTRAN,
+#define COPPICE_NAME_STARTED(NAME, FORTRAN, ...) "i" #FORTRAN,
   constexpr const char* kNames[kTreeCounts] = {
-      "asked",        "granted", COPPICE_TREE_COLLECTIVES(COPPICE_NAME) "native",
-      "revised",      "gone",    "released",
-      "over_switches"};
+      "asked",
+      "granted",
+      COPPICE_TREE_COLLECTIVES(COPPICE_NAME) "native",
+      "revised",
+      "gone",
+      "released",
+      "over_switches",
+      COPPICE_TREE_COLLECTIVES(COPPICE_NAME_STARTED) "inative"};
+#undef COPPICE_NAME_STARTED
 #undef COPPICE_NAME
   std::string line = "trees:";
   for (int i = 0; i < kTreeCounts; ++i) {
@@ -242,126 +368,16 @@ void SayCounts() {
 
 void CountTree(TreeCount what) { counted[what].fetch_add(1, std::memory_order_relaxed); }
 
-bool TreeBarrier(MPI_Comm comm, MeasuredCall* measured, int* error) {
-  const SwitchWork work;
-  CommunicatorTree* const tree = TreeOf(comm, COPPICE_OPERATION_BARRIER, 0, work);
-  if (tree == nullptr) return Native();
-  const Way way = WayOf(comm, kCountBarrier, 0, false, tree, measured);
-  if (way == Way::kNative) return Native();
-  if (tree->carried != nullptr) {
-    return RunAlongSwitches(*tree, work, nullptr, nullptr, kCountBarrier, error);
+#define COPPICE_TREE_BODY(NAME, FORTRAN, ARGUMENTS, TRACE)                              \
+  bool Tree##NAME(ARGUMENTS(COPPICE_PARAMETER), MeasuredCall* measured, int* error) {   \
+    return Go##NAME(ARGUMENTS(COPPICE_ARGUMENT), Call{comm, error, measured, nullptr}); \
+  }                                                                                     \
+  bool Start##NAME(ARGUMENTS(COPPICE_PARAMETER), MPI_Request* request, int* error) {    \
+    return MayStart() &&                                                                \
+           Go##NAME(ARGUMENTS(COPPICE_ARGUMENT), Call{comm, error, nullptr, request});  \
   }
-  Flow flow;
-  LayoutOf(MPI_BYTE, &flow.layout);
-  const char nothing = 0;
-  char nothing_else = 0;
-  flow.count = 1;
-  flow.goes_up = true;
-  flow.input = &nothing;
-  flow.has_result = true;
-  flow.result = &nothing_else;
-  if (way == Way::kExchange) {
-    flow.count = 0;
-    return RunByExchange(comm, tree, flow, kCountBarrier, error);
-  }
-  GoDown(tree->ShapeOf(way), &flow);
-  return Run(comm, tree, way, Reach::kAll, &flow, kCountBarrier, error);
-}
-
-bool TreeBcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
-               MeasuredCall* measured, int* error) {
-  TypeLayout layout;
-  if (count < 0 || !LayoutOf(type, &layout)) return Native();
-  const MPI_Count bytes = count * layout.size;
-  if (bytes == 0 || bytes > INT_MAX) return Native();
-  if (buffer == MPI_IN_PLACE || !IsBuffer(buffer, count, layout)) {
-    SpoilTreesOf(comm);
-    return Native();
-  }
-  SwitchWork work;
-  work.bytes = static_cast<uint64_t>(bytes);
-  CommunicatorTree* const tree = TreeOf(comm, COPPICE_OPERATION_BCAST, work.bytes, work);
-  if (tree == nullptr || !tree->IsMember(root)) return Native();
-  const Way way = WayOf(comm, kCountBcast, work.bytes, false, tree, measured);
-  if (way == Way::kNative) return Native();
-  // What members ask each other depends on the bytes alone, which are the same at all of them.
-  const bool has_room = bytes > kMaxPacked ? AllSay(comm, layout.IsPlainBytes())
-                                           : tree->whole.Reserve(comm, static_cast<size_t>(bytes));
-  if (!has_room) return Native();
-  const bool is_sender = tree->shape.rank == root, is_plain = layout.IsPlainBytes();
-  Flow flow;
-  LayoutOf(MPI_BYTE, &flow.layout);
-  flow.count = static_cast<int>(bytes);
-  flow.has_result = true;
-  flow.result = is_plain ? buffer : tree->whole[0];
-  BcastWays(tree->ShapeOf(way), root, &flow);
-  const auto repack = [&] {
-    return is_plain ? MPI_SUCCESS
-                    : Repack(is_sender, buffer, count, type, flow.result, flow.count, *tree);
-  };
-  const Reach reach = tree->shape.root == root ? Reach::kAll : Reach::kSome;
-  *error = is_sender ? repack() : MPI_SUCCESS;
-  if (*error == MPI_SUCCESS && tree->carried != nullptr) {
-    const void* const data = is_sender ? flow.result : nullptr;
-    void* const result = is_sender ? nullptr : flow.result;
-    if (!RunAlongSwitches(*tree, work, data, result, kCountBcast, error)) return false;
-    if (!is_sender) *error = repack();
-  } else if (*error == MPI_SUCCESS) {
-    Run(comm, tree, way, reach, &flow, kCountBcast, error);
-    if (*error != MPI_SUCCESS) return true;  // which is told already
-    if (!is_sender) *error = repack();
-  }
-  if (*error != MPI_SUCCESS) HandleError(comm, *error);
-  return true;
-}
-
-bool TreeReduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root,
-                MPI_Comm comm, MeasuredCall* measured, int* error) {
-  Flow flow;
-  const auto may = [&](const TypeLayout& layout) {
-    return MayReduce(send, receive, count, layout, root, comm);
-  };
-  const ReductionWay found = WayOfReduction(
-      {kCountReduce, COPPICE_OPERATION_REDUCE, count, type, op, root, comm}, may, &flow, measured);
-  if (found.way == Way::kNative) return Native();
-  CommunicatorTree* const tree = found.tree;
-  flow.input = send == MPI_IN_PLACE ? receive : send;
-  if (tree->carried != nullptr) {
-    void* const result = tree->shape.rank == root ? receive : nullptr;
-    return RunAlongSwitches(*tree, found.work, flow.input, result, kCountReduce, error);
-  }
-  const TreeShape& shape = tree->ShapeOf(found.way);
-  flow.has_result = shape.rank == root;
-  flow.result = receive;
-  // The tree's root has the result; it goes to the call's root in one more message.
-  if (shape.root != root) {
-    if (shape.rank == root) flow.down_from = shape.root;
-    if (shape.rank == shape.root) flow.down_to = {root};
-  }
-  return Run(comm, tree, found.way, Reach::kSome, &flow, kCountReduce, error);
-}
-
-bool TreeAllreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
-                   MPI_Comm comm, MeasuredCall* measured, int* error) {
-  Flow flow;
-  const auto may = [&](const TypeLayout& layout) {
-    return MayAllreduce(send, receive, count, layout);
-  };
-  const ReductionWay found =
-      WayOfReduction({kCountAllreduce, COPPICE_OPERATION_ALLREDUCE, count, type, op, 0, comm}, may,
-                     &flow, measured);
-  if (found.way == Way::kNative) return Native();
-  CommunicatorTree* const tree = found.tree;
-  flow.input = send == MPI_IN_PLACE ? receive : send;
-  if (tree->carried != nullptr) {
-    return RunAlongSwitches(*tree, found.work, flow.input, receive, kCountAllreduce, error);
-  }
-  flow.has_result = true;
-  flow.result = receive;
-  if (found.way == Way::kExchange) return RunByExchange(comm, tree, flow, kCountAllreduce, error);
-  GoDown(tree->ShapeOf(found.way), &flow);
-  return Run(comm, tree, found.way, Reach::kAll, &flow, kCountAllreduce, error);
-}
+COPPICE_TREE_COLLECTIVES(COPPICE_TREE_BODY)
+#undef COPPICE_TREE_BODY
 
 bool UsesTrees() {
   const Session& session = Session::Get();

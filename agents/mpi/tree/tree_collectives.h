@@ -5,6 +5,10 @@
 // same way: true: the collective was carried out, and *error is what MPI returns; false: nothing
 // was sent, call the native one, and then measured->End() if it did not fail. Throws
 // std::bad_alloc, before anything was sent.
+//
+// Its nonblocking form is Start..., where there are any (started.h). Local, and all members do
+// alike: true: it was started, *request is what MPI gives and *error MPI_SUCCESS; false: nothing
+// was done, call the native one. Throws std::bad_alloc, before anything was sent.
 #ifndef COPPICE_AGENTS_MPI_TREE_TREE_COLLECTIVES_H_
 #define COPPICE_AGENTS_MPI_TREE_TREE_COLLECTIVES_H_
 
@@ -19,8 +23,9 @@ namespace coppice::mpi {
 
 using Count = int;
 
-#define COPPICE_TREE_CALL(NAME, FORTRAN, ARGUMENTS, TRACE) \
-  bool Tree##NAME(ARGUMENTS(COPPICE_PARAMETER), MeasuredCall* measured, int* error);
+#define COPPICE_TREE_CALL(NAME, FORTRAN, ARGUMENTS, TRACE)                           \
+  bool Tree##NAME(ARGUMENTS(COPPICE_PARAMETER), MeasuredCall* measured, int* error); \
+  bool Start##NAME(ARGUMENTS(COPPICE_PARAMETER), MPI_Request* request, int* error);
 COPPICE_TREE_COLLECTIVES(COPPICE_TREE_CALL)
 #undef COPPICE_TREE_CALL
 

@@ -19,6 +19,7 @@ bool TreeBuffers::Start(size_t count) {
   buffers_.clear();
   buffers_.resize(count);
   bytes_ = kFirst;
+  wanted_ = 0;
   return Allocate(kFirst, &buffers_);
 }
 
@@ -36,6 +37,14 @@ bool TreeBuffers::Reserve(MPI_Comm comm, size_t bytes) {
   bytes_ = more;
   return true;
 }
+
+bool TreeBuffers::Has(size_t bytes) {
+  if (bytes <= bytes_) return true;
+  if (bytes <= kMax) wanted_ = std::max(wanted_, bytes);
+  return false;
+}
+
+void TreeBuffers::Grow(MPI_Comm comm) { Reserve(comm, std::exchange(wanted_, 0)); }
 
 void TreeBuffers::Leak() {
   for (auto& buffer : buffers_) static_cast<void>(buffer.release());

@@ -28,6 +28,13 @@ class TreeBuffers final {
   // False on all of them: some member has none, or it is more than kMax.
   bool Reserve(MPI_Comm comm, size_t bytes);
 
+  // The same without a word: whether there is so much already. If not, it is kept in mind for
+  // Grow.
+  bool Has(size_t bytes);
+  // Collective over `comm`: room for what Has was asked for in vain, if members have it.
+  void Grow(MPI_Comm comm);
+  bool IsGrowthWanted() const { return wanted_ > 0; }
+
   // Aligned as malloc's.
   void* operator[](size_t number) const { return buffers_[number].get(); }
 
@@ -41,7 +48,8 @@ class TreeBuffers final {
 
   static bool Allocate(size_t bytes, std::vector<std::unique_ptr<void, Free>>* buffers);
 
-  size_t bytes_ = 0;  // of each; the same on all members
+  size_t bytes_ = 0;   // of each; the same on all members
+  size_t wanted_ = 0;  // 0: no more; the same on all members
   std::vector<std::unique_ptr<void, Free>> buffers_;
 };
 

@@ -55,7 +55,8 @@ class Trial final {
   bool IsDue() const { return is_trying_ && tried_ == calls_; }
   const Measured& measured() const { return measured_; }
   void Decide(const Measured& longest);
-  // After a decision that ends a trial: which way goes from here on, and how long each took.
+  // Which way goes since the last trial that ended, kNative before the first; and, right after it,
+  // how long each took.
   Way chosen() const { return chosen_; }
   const std::vector<Way>& ways() const { return ways_; }
   Seconds UsualTime(Way way) const;

@@ -88,12 +88,21 @@ Way WayOf(MPI_Comm comm, TreeCount what, uint64_t bytes, bool in_rank_order, Com
   if (trial.IsMeasured()) {
     // While calls go natively, nobody hears what becomes of a tree over the ranks.
     if (trial.TriesAgain()) tree->is_change_told = true;
+    tree->started.Drain();  // what others have started is no part of what it takes
     const auto before = std::chrono::steady_clock::now();
     PMPI_Barrier(comm);
     trial.Waited(std::chrono::steady_clock::now() - before);
     *measured = MeasuredCall(&trial);
   }
   return way;
+}
+
+Way SettledWayOf(TreeCount what, uint64_t bytes, bool in_rank_order, const CommunicatorTree& tree) {
+  const int bits = BitsOf(bytes);
+  const bool has_others = !in_rank_order;
+  if (IsWayFixed()) return has_others ? FixedWay(what, bits) : Way::kTree;
+  const auto found = tree.trials.find(std::make_tuple(what, bits, has_others));
+  return found == tree.trials.end() ? Way::kNative : found->second.chosen();
 }
 
 }  // namespace coppice::mpi

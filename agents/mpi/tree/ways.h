@@ -22,6 +22,10 @@ bool IsWayFixed();
 Way WayOf(MPI_Comm comm, TreeCount what, uint64_t bytes, bool in_rank_order, CommunicatorTree* tree,
           MeasuredCall* measured);
 
+// Local, for a collective that is only started and that PresentTreeOf gave the tree for: the way of
+// blocking ones as the last trial has left it; kNative while there was none.
+Way SettledWayOf(TreeCount what, uint64_t bytes, bool in_rank_order, const CommunicatorTree& tree);
+
 }  // namespace coppice::mpi
 
 #endif  // COPPICE_AGENTS_MPI_TREE_WAYS_H_
