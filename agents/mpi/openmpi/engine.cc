@@ -153,6 +153,10 @@ void coppice_engine_begin(void) {
   }
   StartTrees();
   StartNonblocking();
+  if (UsesTrees()) {
+    const Within world(coppice_component_kept(MPI_COMM_WORLD));
+    PrepareTreesOf(MPI_COMM_WORLD);
+  }
 }
 
 void coppice_engine_end(void) {

@@ -390,6 +390,24 @@ int CommunicatorMade(MPI_Comm comm) {
   return WithMemory(comm, [comm] { TreeOf(comm, COPPICE_OPERATION_ALLREDUCE, 0, SwitchWork()); });
 }
 
+int PrepareTreesOf(MPI_Comm comm) {
+  const Settings& settings = Session::Get().settings();
+  if (!UsesTrees() || settings.trees != TreesWhen::kCreation) return MPI_SUCCESS;
+  if (settings.trees_after != 0) return CommunicatorMade(comm);
+  return WithMemory(comm, [comm] {
+    TypeLayout layout;
+    LayoutOf(MPI_BYTE, &layout);
+    SwitchWork of_ranks;
+    of_ranks.operation = ReductionOperation::kNone;
+    for (const uint64_t bytes : {uint64_t{0}, kMiddle, kLong}) {
+      CommunicatorTree* const tree = TreeOf(comm, COPPICE_OPERATION_ALLREDUCE, bytes, of_ranks);
+      if (tree == nullptr || tree->carried != nullptr) continue;
+      tree->pieces.Reserve(comm, RoomFor(layout, tree->tags.segment_bytes));
+      tree->whole.Reserve(comm, std::max(bytes, kMiddle));
+    }
+  });
+}
+
 void StartTrees() {
   StartCommunicatorTrees();
   CommunicatorMade(MPI_COMM_WORLD);

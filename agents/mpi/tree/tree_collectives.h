@@ -32,7 +32,10 @@ COPPICE_TREE_COLLECTIVES(COPPICE_TREE_CALL)
 // Collective over the new communicator, right after it was made; does nothing unless trees are
 // asked for at creation. MPI_COMM_NULL is allowed. Returns as WithMemory.
 int CommunicatorMade(MPI_Comm comm);
-// The same of what an MPI function has made, if it has: `error` is what it returned.
+// The same for a program that may use nothing but nonblocking collectives of `comm`: with
+// COPPICE_TREES_AFTER=0 trees of all lengths, over the ranks, and room for some segments.
+int PrepareTreesOf(MPI_Comm comm);
+// As CommunicatorMade, of what an MPI function has made, if it has: `error` is what it returned.
 inline int Made(int error, const MPI_Comm* made) {
   return error == MPI_SUCCESS ? CommunicatorMade(*made) : error;
 }
