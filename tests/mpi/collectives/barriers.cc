@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/mpi/collectives/cases.h"
+#include "tests/mpi/collectives/forms.h"
 
 namespace coppice::conformance {
 namespace {
@@ -22,11 +23,9 @@ int64_t Now() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-}  // namespace
-
-// All ranks are on this machine, in whichever namespaces: they have one clock.
-void CompareBarrier(const Shape& shape, Report* report) {
+void CompareBarriers(const Shape& shape, Form form, Report* report) {
   constexpr int kRounds = 20;
+  const std::string name = NameOf(form, "Barrier on ") + shape.name;
   std::vector<int64_t> last_entry(kRounds), first_exit(kRounds);
   uint64_t sum = 0;
   PMPI_Barrier(shape.comm);
@@ -34,18 +33,24 @@ void CompareBarrier(const Shape& shape, Report* report) {
     sum += Dawdle((shape.rank * 7 + (round + 1) * 3) % 11);
     const uint64_t before = report->AlongTrees();
     last_entry[round] = Now();
-    const int error = MPI_Barrier(shape.comm);
+    const int error = BarrierBy(form, shape.comm);
     first_exit[round] = Now();
-    report->ExpectTree(before, shape.size > 1, "Barrier on " + shape.name);
-    report->Expect(error == MPI_SUCCESS, "Barrier on " + shape.name);
+    ExpectTree(form, before, shape.size > 1, name, report);
+    report->Expect(error == MPI_SUCCESS, name);
   }
   PMPI_Allreduce(MPI_IN_PLACE, last_entry.data(), kRounds, MPI_INT64_T, MPI_MAX, shape.comm);
   PMPI_Allreduce(MPI_IN_PLACE, first_exit.data(), kRounds, MPI_INT64_T, MPI_MIN, shape.comm);
   for (int round = 0; round < kRounds; ++round) {
-    report->Expect(first_exit[round] >= last_entry[round],
-                   "Barrier on " + shape.name + " left too early");
+    report->Expect(first_exit[round] >= last_entry[round], name + " left too early");
   }
   report->Expect(sum != 0, "the work between barriers");
+}
+
+}  // namespace
+
+// All ranks are on this machine, in whichever namespaces: they have one clock.
+void CompareBarrier(const Shape& shape, Report* report) {
+  for (const Form form : Forms()) CompareBarriers(shape, form, report);
 }
 
 }  // namespace coppice::conformance

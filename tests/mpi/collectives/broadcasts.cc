@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tests/mpi/collectives/cases.h"
+#include "tests/mpi/collectives/forms.h"
 #include "tests/mpi/collectives/typed_data.h"
 
 namespace coppice::conformance {
@@ -36,14 +37,18 @@ void Compare(const Shape& shape, const Bcast& bcast, Report* report) {
     const MPI_Datatype type = is_root ? bcast.root_type : bcast.type;
     const int count = is_root ? bcast.root_count : bcast.count;
     std::vector<char> native = Memory(bcast, shape, root);
-    std::vector<char> ours = native;
-    PMPI_Bcast(native.data() + bcast.origin, count, type, root, shape.comm);
-    const std::string what = "Bcast of " + bcast.name + " x" + std::to_string(count) + " from " +
-                             std::to_string(root) + " on " + shape.name;
-    const uint64_t before = report->AlongTrees();
-    const int error = MPI_Bcast(ours.data() + bcast.origin, count, type, root, shape.comm);
-    report->ExpectTree(before, shape.size > 1 && !bcast.is_empty, what);
-    report->Expect(error == MPI_SUCCESS && native == ours, what);
+    const std::vector<char> own = native;
+    NativeBcast(native.data() + bcast.origin, count, type, root, shape.comm);
+    for (const Form form : Forms()) {
+      std::vector<char> ours = own;
+      const std::string what = NameOf(form, "Bcast of ") + bcast.name + " x" +
+                               std::to_string(count) + " from " + std::to_string(root) + " on " +
+                               shape.name;
+      const uint64_t before = report->AlongTrees();
+      const int error = BcastBy(form, ours.data() + bcast.origin, count, type, root, shape.comm);
+      ExpectTree(form, before, shape.size > 1 && !bcast.is_empty, what, report);
+      report->Expect(error == MPI_SUCCESS && native == ours, what);
+    }
   }
 }
 
@@ -127,8 +132,8 @@ void CompareKinds(const Shape& shape, Report* report) {
 
 // Two places that only their addresses tell.
 void CompareAddresses(const Shape& shape, Report* report) {
-  int numbers[2] = {shape.rank, -1};
-  double real = shape.rank * 0.5;
+  int numbers[2];
+  double real = 0;
   const int lengths[2] = {2, 1};
   MPI_Aint places[2];
   MPI_Get_address(numbers, &places[0]);
@@ -138,9 +143,14 @@ void CompareAddresses(const Shape& shape, Report* report) {
   MPI_Type_create_struct(2, lengths, places, types, &type);
   MPI_Type_commit(&type);
   const int root = shape.size - 1;
-  MPI_Bcast(MPI_BOTTOM, 1, type, root, shape.comm);
-  report->Expect(numbers[0] == root && numbers[1] == -1 && real == root * 0.5,
-                 "Bcast at addresses on " + shape.name);
+  for (const Form form : Forms()) {
+    numbers[0] = shape.rank;
+    numbers[1] = -1;
+    real = shape.rank * 0.5;
+    BcastBy(form, MPI_BOTTOM, 1, type, root, shape.comm);
+    report->Expect(numbers[0] == root && numbers[1] == -1 && real == root * 0.5,
+                   NameOf(form, "Bcast at addresses on ") + shape.name);
+  }
   MPI_Type_free(&type);
 }
 

@@ -1,5 +1,5 @@
-// The cases of the conformance program: each calls MPI_Xxx, which the preloaded library carries
-// out, and PMPI_Xxx, which is the MPI library's own, with the same arguments, and compares. All are
+// The cases of the conformance program: each calls MPI_Xxx, which the library under test carries
+// out, and the MPI library's own (forms.h), with the same arguments, and compares. All are
 // collective over the shape's communicator.
 #ifndef COPPICE_TESTS_MPI_COLLECTIVES_CASES_H_
 #define COPPICE_TESTS_MPI_COLLECTIVES_CASES_H_
@@ -24,6 +24,11 @@ void CompareReductionsAtAddresses(const Shape& shape, Report* report);
 void CompareErrors(const Shape& shape, Report* report);
 // Messages and nonblocking collectives of the program's that are under way meanwhile.
 void CompareAmongOthers(const Shape& shape, Report* report);
+// Nonblocking collectives, several at once, and what the program does meanwhile. They are ones of
+// trees where forms.h says so, and the MPI library's own else.
+void CompareNonblocking(const Shape& shape, Report* report);
+// The same where no blocking one was before.
+void CompareNonblockingAlone(const Shape& shape, Report* report);
 // Threads that use communicators of their own at once, and make and free more.
 void CompareThreads(Report* report);
 // Intercommunicators have no tree.

@@ -73,6 +73,15 @@ class AlongGrantedTrees(unittest.TestCase):
                 done = self.run_program(*words, trees={**mpi_run.TREES_AT_ONCE, "COPPICE_TREES_WAY": way})
                 self.assertIn("differ 0,", done.stdout)
 
+    @unittest.skipIf("mca_" not in LIBRARY, "the preloaded library leaves nonblocking ones to the MPI library")
+    def test_nonblocking_ones_alone(self):
+        """The world has trees from MPI_Init on."""
+        done = self.run_program("--expect-trees", "--nonblocking", when="creation")
+        self.assertIn("differ 0,", done.stdout)
+        said = counts(done.stderr)
+        self.assertEqual(0, said["inative"])
+        self.assertGreater(said["iallreduce"], 0)
+
     def test_whichever_way_is_sooner(self):
         """Members try all ways, agree and go on, by some thousands of calls."""
         done = self.run_program(trees=AS_CHOSEN)

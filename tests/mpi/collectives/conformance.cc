@@ -1,9 +1,9 @@
 // Compares the collectives that trees carry, as the preloaded library carries them out, with the
 // MPI library's own, bit by bit: conformance [--full] [--expect-trees] [--exchanges]
-// [--ordered-trees] [--threads] [--rounds N].
+// [--over-switches] [--ordered-trees] [--threads|--nonblocking] [--rounds N].
 //
 // --expect-trees: a collective that should have gone along a tree and did not is a failure;
-// --exchanges: COPPICE_TREES_WAY is exchange.
+// --exchanges: COPPICE_TREES_WAY is exchange; --nonblocking: nonblocking ones alone.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -25,18 +25,28 @@ void CompareOn(const Shape& shape, Report* report) {
   CompareUserOperations(shape, report);
   CompareReductionsAtAddresses(shape, report);
   CompareAmongOthers(shape, report);
+  CompareNonblocking(shape, report);
+}
+
+Shape World() {
+  Shape world = {"world", MPI_COMM_WORLD};
+  MPI_Comm_rank(world.comm, &world.rank);
+  MPI_Comm_size(world.comm, &world.size);
+  return world;
 }
 
 int Main(int argc, char** argv) {
   Options options;
-  bool has_threads = false;
+  bool has_threads = false, is_nonblocking = false;
   int rounds = 1;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--full") == 0) options.is_full = true;
     if (std::strcmp(argv[i], "--expect-trees") == 0) options.expects_trees = true;
     if (std::strcmp(argv[i], "--exchanges") == 0) options.exchanges = true;
+    if (std::strcmp(argv[i], "--over-switches") == 0) options.over_switches = true;
     if (std::strcmp(argv[i], "--ordered-trees") == 0) options.has_ordered_trees = true;
     if (std::strcmp(argv[i], "--threads") == 0) has_threads = true;
+    if (std::strcmp(argv[i], "--nonblocking") == 0) is_nonblocking = true;
     if (std::strcmp(argv[i], "--rounds") == 0 && i + 1 < argc) rounds = std::atoi(argv[++i]);
   }
   int provided = MPI_THREAD_SINGLE;
@@ -50,6 +60,10 @@ int Main(int argc, char** argv) {
     if (has_threads) {
       report.Expect(provided == MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE");
       CompareThreads(&report);
+      continue;
+    }
+    if (is_nonblocking) {
+      CompareNonblockingAlone(World(), &report);
       continue;
     }
     std::vector<Shape> shapes = MakeShapes();

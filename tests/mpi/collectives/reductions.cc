@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/mpi/collectives/cases.h"
+#include "tests/mpi/collectives/forms.h"
 #include "tests/mpi/collectives/typed_data.h"
 
 namespace coppice::conformance {
@@ -33,35 +34,36 @@ struct Case {
 void CompareAllreduce(const Case& c, Report* report) {
   const std::vector<char> own = Fill(c.type, c.op, c.count, c.shape.rank, c.count);
   std::vector<char> native = c.Empty();
-  PMPI_Allreduce(own.data(), native.data(), c.count, c.type.type, c.op, c.shape.comm);
-  for (const bool in_place : {false, true}) {
-    std::vector<char> ours = in_place ? own : c.Empty();
-    const std::string what = c.Text(in_place ? "Allreduce in place" : "Allreduce");
-    const uint64_t before = report->AlongTrees();
-    const int error = MPI_Allreduce(in_place ? MPI_IN_PLACE : own.data(), ours.data(), c.count,
-                                    c.type.type, c.op, c.shape.comm);
-    report->ExpectTree(before, c.NeedsTree(), what);
-    report->Expect(error == MPI_SUCCESS && AreEqual(c.type, native, ours), what);
+  NativeAllreduce(own.data(), native.data(), c.count, c.type.type, c.op, c.shape.comm);
+  for (const Form form : Forms()) {
+    for (const bool in_place : {false, true}) {
+      std::vector<char> ours = in_place ? own : c.Empty();
+      const std::string what = c.Text(NameOf(form, in_place ? "Allreduce in place" : "Allreduce"));
+      const uint64_t before = report->AlongTrees();
+      const int error = AllreduceBy(form, in_place ? MPI_IN_PLACE : own.data(), ours.data(),
+                                    c.count, c.type.type, c.op, c.shape.comm);
+      ExpectTree(form, before, c.NeedsTree(), what, report);
+      report->Expect(error == MPI_SUCCESS && AreEqual(c.type, native, ours), what);
+    }
   }
 }
 
-// Not in place and, where it may be, in place, with one native result.
-void CompareReduce(const Case& c, const std::vector<char>& own, int root, Report* report) {
+// Not in place and, where it may be, in place.
+void CompareReduce(const Case& c, const std::vector<char>& own, const std::vector<char>& native,
+                   int root, Form form, Report* report) {
   const bool is_root = c.shape.rank == root;
-  std::vector<char> native = c.Empty();
-  PMPI_Reduce(own.data(), native.data(), c.count, c.type.type, c.op, root, c.shape.comm);
   for (const bool in_place : {false, true}) {
     if (in_place && !MayReduceInPlace(c.count, root, true, *report)) continue;
     std::vector<char> ours = in_place && is_root ? own : c.Empty();
-    const std::string what =
-        c.Text((in_place ? "Reduce in place to " : "Reduce to ") + std::to_string(root));
+    const std::string what = c.Text(NameOf(form, in_place ? "Reduce in place to " : "Reduce to ") +
+                                    std::to_string(root));
     const void* const send = in_place && is_root ? MPI_IN_PLACE : own.data();
     // MPICH 4.0 touches it where it is not significant.
     const bool may_be_null = !is_root && c.NeedsTree() && report->options().expects_trees;
     const uint64_t before = report->AlongTrees();
-    const int error = MPI_Reduce(send, may_be_null ? nullptr : ours.data(), c.count, c.type.type,
-                                 c.op, root, c.shape.comm);
-    report->ExpectTree(before, c.NeedsTree(), what);
+    const int error = ReduceBy(form, send, may_be_null ? nullptr : ours.data(), c.count,
+                               c.type.type, c.op, root, c.shape.comm);
+    ExpectTree(form, before, c.NeedsTree(), what, report);
     report->Expect(error == MPI_SUCCESS, what);
     if (is_root) report->Expect(AreEqual(c.type, native, ours), what);
   }
@@ -97,7 +99,7 @@ void CompareSums(const Shape& shape, int count, Report* report) {
     own[i] = std::sin(1.0 + i * 0.7 + shape.rank * 13.0) * std::exp2((shape.rank * 5 + i) % 40);
     greatest[i] = std::fabs(own[i]);
   }
-  PMPI_Allreduce(own.data(), native.data(), count, MPI_DOUBLE, MPI_SUM, shape.comm);
+  NativeAllreduce(own.data(), native.data(), count, MPI_DOUBLE, MPI_SUM, shape.comm);
   PMPI_Allreduce(MPI_IN_PLACE, greatest.data(), count, MPI_DOUBLE, MPI_SUM, shape.comm);
   MPI_Allreduce(own.data(), first.data(), count, MPI_DOUBLE, MPI_SUM, shape.comm);
   const std::string what = "rounding of " + std::to_string(count) + " sums on " + shape.name;
@@ -118,8 +120,10 @@ void CompareSums(const Shape& shape, int count, Report* report) {
     if (shape.rank == root && report->options().expects_trees && !report->options().exchanges) {
       report->Expect(std::memcmp(again.data(), first.data(), bytes) == 0, "equal " + what);
     }
-    MPI_Allreduce(own.data(), again.data(), count, MPI_DOUBLE, MPI_SUM, shape.comm);
-    if (report->options().expects_trees) {
+    for (const Form form : Forms()) {
+      if (form == Form::kNonblocking && !AreNonblockingOnesAlongTrees(*report)) continue;
+      AllreduceBy(form, own.data(), again.data(), count, MPI_DOUBLE, MPI_SUM, shape.comm);
+      if (!report->options().expects_trees) continue;
       report->Expect(std::memcmp(again.data(), first.data(), bytes) == 0, "again equal " + what);
     }
   }
@@ -143,7 +147,11 @@ bool MayReduceInPlace(int count, int root, bool needs_tree, const Report& report
 void CompareReduce(const Shape& shape, Report* report) {
   ForEachCase(shape, report->options().is_full, [report](const Case& c) {
     const std::vector<char> own = Fill(c.type, c.op, c.count, c.shape.rank, c.count + 1);
-    for (const int root : Roots(c.shape, *report)) CompareReduce(c, own, root, report);
+    for (const int root : Roots(c.shape, *report)) {
+      std::vector<char> native = c.Empty();
+      NativeReduce(own.data(), native.data(), c.count, c.type.type, c.op, root, c.shape.comm);
+      for (const Form form : Forms()) CompareReduce(c, own, native, root, form, report);
+    }
   });
 }
 

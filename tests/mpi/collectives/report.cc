@@ -24,7 +24,7 @@ uint64_t Report::AlongTrees() const {
   static auto* const read = FindTreeCounts();
   uint64_t counts[mpi::kTreeCounts] = {};
   if (read != nullptr) read(counts, mpi::kTreeCounts);
-#define COPPICE_SUM(NAME, ...) +counts[mpi::kCount##NAME]
+#define COPPICE_SUM(NAME, FORTRAN, ...) +counts[mpi::kCount##NAME] + counts[mpi::kCountI##FORTRAN]
   return 0 COPPICE_TREE_COLLECTIVES(COPPICE_SUM);
 #undef COPPICE_SUM
 }

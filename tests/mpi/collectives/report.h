@@ -15,6 +15,7 @@ struct Options {
   bool is_full = false;
   bool expects_trees = false;      // a collective that ran natively is a failure
   bool exchanges = false;          // an Allreduce goes another way than a Reduce
+  bool over_switches = false;      // trees are, where these can
   bool has_ordered_trees = false;  // all of them carry operations that do not commute, too
 };
 
@@ -27,7 +28,7 @@ class Report final {
   // `what` names the case.
   void Expect(bool holds, const std::string& what);
 
-  // Counts collectives that went along trees. Around each call that is compared:
+  // Counts collectives that went along trees, in all forms. Around each call that is compared:
   uint64_t AlongTrees() const;
   // Along a tree it has gone if there is to be one; a single rank or nothing to send needs none.
   void ExpectTree(uint64_t before, bool needs_tree, const std::string& what);

@@ -77,12 +77,22 @@ void SumUp(MPI_Comm comm, int rounds, int rank, int size, Report* report) {
   }
 }
 
+// A nonblocking one, which goes natively in a program of several threads.
+void SumUpNonblocking(MPI_Comm comm, int rank, int size, Report* report) {
+  int sum = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  report->Expect(sum == size * (size - 1) / 2, "a nonblocking sum among threads");
+}
+
 // What one thread does; its report is its own.
 void RunThread(MPI_Comm comm, int rank, int size, Report* report) {
   for (int i = 0; i < 4; ++i) {
     MPI_Comm more = MPI_COMM_NULL;
     MPI_Comm_dup(comm, &more);
     SumUp(more, 10, rank, size, report);
+    SumUpNonblocking(more, rank, size, report);
     MPI_Comm_free(&more);
     SumUp(comm, 10, rank, size, report);
   }

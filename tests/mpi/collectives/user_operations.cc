@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/mpi/collectives/cases.h"
+#include "tests/mpi/collectives/forms.h"
 
 namespace coppice::conformance {
 namespace {
@@ -91,43 +92,47 @@ struct UserCase {
   std::vector<char> empty;
 };
 
-void CompareAllreduce(const UserCase& c, bool in_place, Report* report) {
+void CompareAllreduce(const UserCase& c, bool in_place, Form form, Report* report) {
   std::vector<char> native = in_place ? c.own : c.empty;
   std::vector<char> ours = native;
   const char* const own = c.own.data() + c.origin;
   const void* const send = in_place ? MPI_IN_PLACE : own;
-  PMPI_Allreduce(send, native.data() + c.origin, c.count, c.type, c.op, c.shape.comm);
-  const std::string what = (in_place ? "Allreduce in place, " : "Allreduce, ") + c.name + " x" +
-                           std::to_string(c.count) + " on " + c.shape.name;
+  NativeAllreduce(own, native.data() + c.origin, c.count, c.type, c.op, c.shape.comm);
+  const std::string what = NameOf(form, in_place ? "Allreduce in place, " : "Allreduce, ") +
+                           c.name + " x" + std::to_string(c.count) + " on " + c.shape.name;
   const uint64_t before = report->AlongTrees();
-  MPI_Allreduce(send, ours.data() + c.origin, c.count, c.type, c.op, c.shape.comm);
-  if (c.needs_tree) report->ExpectTree(before, c.shape.size > 1 && c.count > 0, what);
+  AllreduceBy(form, send, ours.data() + c.origin, c.count, c.type, c.op, c.shape.comm);
+  if (c.needs_tree) ExpectTree(form, before, c.shape.size > 1 && c.count > 0, what, report);
   report->Expect(native == ours, what);
 }
 
-void CompareReduce(const UserCase& c, int root, bool in_place, Report* report) {
+void CompareReduce(const UserCase& c, int root, bool in_place, Form form, Report* report) {
   const bool is_root = c.shape.rank == root;
   std::vector<char> native = in_place && is_root ? c.own : c.empty;
   std::vector<char> ours = native;
   const char* const own = c.own.data() + c.origin;
   const void* const send = in_place && is_root ? MPI_IN_PLACE : own;
-  PMPI_Reduce(own, native.data() + c.origin, c.count, c.type, c.op, root, c.shape.comm);
-  const std::string what = (in_place ? "Reduce in place, " : "Reduce, ") + c.name + " x" +
-                           std::to_string(c.count) + " to " + std::to_string(root) + " on " +
+  NativeReduce(own, native.data() + c.origin, c.count, c.type, c.op, root, c.shape.comm);
+  const std::string what = NameOf(form, in_place ? "Reduce in place, " : "Reduce, ") + c.name +
+                           " x" + std::to_string(c.count) + " to " + std::to_string(root) + " on " +
                            c.shape.name;
   const uint64_t before = report->AlongTrees();
-  MPI_Reduce(send, ours.data() + c.origin, c.count, c.type, c.op, root, c.shape.comm);
-  if (c.needs_tree) report->ExpectTree(before, c.shape.size > 1 && c.count > 0, what);
+  ReduceBy(form, send, ours.data() + c.origin, c.count, c.type, c.op, root, c.shape.comm);
+  if (c.needs_tree) ExpectTree(form, before, c.shape.size > 1 && c.count > 0, what, report);
   report->Expect(ours == (is_root ? native : c.empty), what);
 }
 
 void CompareAll(const UserCase& c, Report* report) {
-  CompareAllreduce(c, false, report);
-  CompareAllreduce(c, true, report);
-  for (const int root : Roots(c.shape, *report)) {
-    CompareReduce(c, root, false, report);
-    if (MayReduceInPlace(c.count, root, c.needs_tree, *report)) {
-      CompareReduce(c, root, true, report);
+  const bool may_all = c.needs_tree && AreNonblockingOnesAlongTrees(*report);
+  for (const Form form : Forms()) {
+    if (form == Form::kNonblocking && !may_all) continue;
+    CompareAllreduce(c, false, form, report);
+    CompareAllreduce(c, true, form, report);
+    for (const int root : Roots(c.shape, *report)) {
+      CompareReduce(c, root, false, form, report);
+      if (MayReduceInPlace(c.count, root, c.needs_tree, *report)) {
+        CompareReduce(c, root, true, form, report);
+      }
     }
   }
 }

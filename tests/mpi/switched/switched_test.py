@@ -56,7 +56,8 @@ class WithSwitches(unittest.TestCase):
 
 class OverSwitches(WithSwitches):
     def test_every_collective(self):
-        program = self.nodes.on_hosts(RANKS, [CONFORMANCE, "--expect-trees", *(["--full"] if FULL else [])])
+        program = self.nodes.on_hosts(
+            RANKS, [CONFORMANCE, "--expect-trees", "--over-switches", *(["--full"] if FULL else [])])
         done = mpi_run.run(MPI, RANKS, program, LIBRARY, OVER_SWITCHES, timeout=TIMEOUT_S)
         self.assertIn("differ 0,", done.stdout)
         said = counts(done.stderr)
