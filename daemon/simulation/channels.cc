@@ -123,8 +123,11 @@ class Builder {
     added.node_count = collective.tree.node_count();
     added.rank_count = collective.tree.rank_count;
     added.start_us = collective.start_us;
-    ASSIGN_OR_RETURN(added.up, Split(collective.payload.up_bytes));
-    ASSIGN_OR_RETURN(added.down, Split(collective.payload.down_bytes));
+    const uint64_t mtu = layout_->profile.mtu_bytes;
+    ASSIGN_OR_RETURN(added.up,
+                     SplitIntoPackets(collective.payload.up_bytes, mtu, options_.max_events));
+    ASSIGN_OR_RETURN(added.down,
+                     SplitIntoPackets(collective.payload.down_bytes, mtu, options_.max_events));
     if (collective.payload.up_bytes > 0) {
       added.reduced_share = static_cast<double>(collective.payload.reduced_bytes) /
                             static_cast<double>(collective.payload.up_bytes);
@@ -136,6 +139,14 @@ class Builder {
     layout_->collectives.push_back(added);
     return absl::OkStatus();
   }
+
+  // Its channels come after those of the ways before it; where they begin.
+  absl::StatusOr<uint32_t> AddWay(const Way& way) {
+    const auto begin = static_cast<uint32_t>(layout_->hops.size());
+    RETURN_IF_ERROR(AddRoute(way.from, way.to));
+    return begin;
+  }
+  uint32_t hop_count() const { return static_cast<uint32_t>(layout_->hops.size()); }
 
   // Numbers the channels that were crossed and gives each its bandwidth and noise.
   absl::StatusOr<std::shared_ptr<const Layout>> Finish() {
@@ -154,16 +165,6 @@ class Builder {
   }
 
  private:
-  absl::StatusOr<PacketTrain> Split(uint64_t bytes) const {
-    const uint64_t mtu = layout_->profile.mtu_bytes;
-    if (bytes <= mtu) return PacketTrain{1, bytes, bytes};
-    const uint64_t count = (bytes - 1) / mtu + 1;
-    if (count > options_.max_events || count > std::numeric_limits<uint32_t>::max()) {
-      return TooManyEvents();
-    }
-    return PacketTrain{static_cast<uint32_t>(count), mtu, bytes - (count - 1) * mtu};
-  }
-
   void AddNodes(const SimulatedCollective& collective, CollectiveLayout& added) {
     const AggregationTree& tree = collective.tree;
     const ChildLists lists = ChildrenOf(tree.parents);
@@ -184,14 +185,17 @@ class Builder {
       } else {
         node.parent = added.first_node + static_cast<uint32_t>(tree.parents[n]);
       }
-      node.unit = UnitAt(tree.vertices[n]);
+      node.unit = UnitOf(collective, n);
       layout_->nodes.push_back(node);
     }
   }
 
-  uint32_t UnitAt(VertexIndex vertex) {
-    if (!options_.shared_units) return layout_->unit_count++;
-    const auto [at, is_new] = units_.try_emplace(vertex.value(), layout_->unit_count);
+  uint32_t UnitOf(const SimulatedCollective& collective, uint32_t n) {
+    if (!options_.shared_units && !collective.forest.has_value()) return layout_->unit_count++;
+    const UnitKey key = options_.shared_units
+                            ? UnitKey{kAnyForest, collective.tree.vertices[n].value()}
+                            : UnitKey{*collective.forest, n};
+    const auto [at, is_new] = units_.try_emplace(key, layout_->unit_count);
     if (is_new) ++layout_->unit_count;
     return at->second;
   }
@@ -211,7 +215,7 @@ class Builder {
     } else {
       layout_->event_count += added.down.count;
     }
-    if (layout_->event_count > options_.max_events) return TooManyEvents();
+    if (layout_->event_count > options_.max_events) return TooManyEvents(options_.max_events);
     if (node.child_count > 0) {
       node.first_packet = layout_->packet_counters;
       layout_->packet_counters += added.up.count;
@@ -224,12 +228,6 @@ class Builder {
     RETURN_IF_ERROR(snapshot_.routes->Append(from, to, path_));
     for (const ChannelIndex channel : path_) layout_->hops.push_back(channel.value());
     return absl::OkStatus();
-  }
-
-  absl::Status TooManyEvents() const {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("more than ", options_.max_events,
-                     " events; simulate fewer collectives or fewer bytes, or allow more events"));
   }
 
   absl::StatusOr<ChannelLayout> Describe(ChannelIndex c) const {
@@ -251,7 +249,10 @@ class Builder {
   const SimulationOptions& options_;
   std::shared_ptr<Layout> layout_;
   std::vector<ChannelIndex> path_;
-  absl::flat_hash_map<uint32_t, uint32_t> units_;  // by vertex, if they are shared
+  // Shared ones: by vertex, or by a forest and its rank.
+  using UnitKey = std::pair<uint64_t, uint32_t>;
+  static constexpr uint64_t kAnyForest = UINT64_MAX;
+  absl::flat_hash_map<UnitKey, uint32_t> units_;
 };
 
 // The queue's memory fades as exp(-t / r), r = D / (1 - sqrt(u))^2 (J. Cohen, "The Single Server
@@ -260,19 +261,53 @@ constexpr double kRelaxations = 32;
 
 }  // namespace
 
+absl::Status CheckConditions(const CostProfile& profile, const SimulationOptions& options) {
+  RETURN_IF_ERROR(CheckProfile(profile));
+  if (options.noise >= 0 && options.noise < 1) return absl::OkStatus();
+  return Invalid(absl::StrCat("noise ", options.noise,
+                              " is no share of a link's bandwidth; give 0 to less than 1"));
+}
+
+absl::Status TooManyEvents(uint64_t max_events) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("more than ", max_events,
+                   " events; simulate fewer collectives or fewer bytes, or allow more events"));
+}
+
+absl::StatusOr<PacketTrain> SplitIntoPackets(uint64_t bytes, uint64_t mtu_bytes,
+                                             uint64_t max_events) {
+  if (bytes <= mtu_bytes) return PacketTrain{1, bytes, bytes};
+  const uint64_t count = (bytes - 1) / mtu_bytes + 1;
+  if (count > max_events || count > std::numeric_limits<uint32_t>::max()) {
+    return TooManyEvents(max_events);
+  }
+  return PacketTrain{static_cast<uint32_t>(count), mtu_bytes, bytes - (count - 1) * mtu_bytes};
+}
+
 absl::StatusOr<std::shared_ptr<const Layout>> LayOut(
     const Snapshot& snapshot, const CostProfile& profile,
     absl::Span<const SimulatedCollective> collectives, const SimulationOptions& options) {
-  RETURN_IF_ERROR(CheckProfile(profile));
-  if (!(options.noise >= 0 && options.noise < 1)) {
-    return Invalid(absl::StrCat("noise ", options.noise,
-                                " is no share of a link's bandwidth; give 0 to less than 1"));
-  }
+  RETURN_IF_ERROR(CheckConditions(profile, options));
   Builder builder(snapshot, profile, options);
   for (size_t i = 0; i < collectives.size(); ++i) {
     RETURN_IF_ERROR(Annotate(builder.Add(collectives[i]), absl::StrCat("collective ", i)));
   }
   return builder.Finish();
+}
+
+absl::StatusOr<RouteLayout> LayOutRoutes(const Snapshot& snapshot, const CostProfile& profile,
+                                         absl::Span<const Way> ways,
+                                         const SimulationOptions& options) {
+  RETURN_IF_ERROR(CheckConditions(profile, options));
+  Builder builder(snapshot, profile, options);
+  RouteLayout routes;
+  for (const Way& way : ways) {
+    ASSIGN_OR_RETURN(const uint32_t begin, builder.AddWay(way));
+    routes.begin.push_back(begin);
+  }
+  routes.begin.push_back(builder.hop_count());
+  ASSIGN_OR_RETURN(routes.layout, builder.Finish());
+  return routes;
 }
 
 Noise::Noise(NoisePattern pattern, double share, double service_us, RandomStream random)

@@ -77,6 +77,29 @@ absl::StatusOr<std::shared_ptr<const Layout>> LayOut(
     const Snapshot& snapshot, const CostProfile& profile,
     absl::Span<const SimulatedCollective> collectives, const SimulationOptions& options);
 
+// Routes alone, for who plays other things over them than trees: `hops`, `channels` and what goes
+// with them, and where each way begins.
+struct RouteLayout {
+  std::shared_ptr<const Layout> layout;
+  std::vector<uint32_t> begin;  // [way + 1] in Layout::hops
+};
+struct Way {
+  VertexIndex from, to;
+};
+// Errors as Simulator::Prepare.
+absl::StatusOr<RouteLayout> LayOutRoutes(const Snapshot& snapshot, const CostProfile& profile,
+                                         absl::Span<const Way> ways,
+                                         const SimulationOptions& options);
+
+// INVALID_ARGUMENT: a profile without an MTU or with a time that is none; noise that is no share.
+absl::Status CheckConditions(const CostProfile& profile, const SimulationOptions& options);
+
+// `bytes` in packets of `mtu_bytes` (not 0); nothing is one packet of 0 bytes. RESOURCE_EXHAUSTED:
+// more than `max_events` packets.
+absl::StatusOr<PacketTrain> SplitIntoPackets(uint64_t bytes, uint64_t mtu_bytes,
+                                             uint64_t max_events);
+absl::Status TooManyEvents(uint64_t max_events);
+
 // What others send over one channel: packets of one size that arrive at random or in step, drawn
 // only when somebody looks.
 //

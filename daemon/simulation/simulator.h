@@ -11,9 +11,8 @@
 //            it copies packet i to its children in order of node number, one copy per
 //            max(c_send, S / B_port); a copy enters the fabric c_send + phi after its turn.
 //   units    that match and copy belong to a tree's node, so that collectives meet on channels
-//   only;
-//            with shared_units to the port or switch: all trees there take turns, first come, first
-//            served, one packet or copy at a time.
+//            only; those of a forest to the rank, with shared_units to the port or switch: all
+//            trees there take turns, first come, first served, one packet or copy at a time.
 //   packets  payloads beyond the MTU are split; nothing to send is one packet of 0 bytes. Packet i
 //            of the result leaves the root when it is reduced, if as many go down as come up, else
 //            when everything is.
@@ -47,6 +46,9 @@ struct SimulatedCollective {
   Payload payload;
   double start_us = 0;
   std::vector<double> skew_us;  // [rank] from the start until its data is there; empty: 0
+  // Trees of one forest, of the same ranks: what one rank matches and copies, it does for all of
+  // them in turn.
+  std::optional<uint32_t> forest = std::nullopt;
 };
 
 enum class NoisePattern : uint8_t { kPoisson, kPeriodic };
