@@ -1,0 +1,53 @@
+#include "daemon/tree/forest/ways.h"
+
+#include <algorithm>
+
+#include "daemon/base/status_macros.h"
+
+namespace coppice {
+
+ForestWays::ForestWays(const Snapshot& snapshot, const CostProfile& profile,
+                       const MemberPlaces& places)
+    : snapshot_(snapshot), profile_(profile), places_(places) {}
+
+uint32_t ForestWays::PositionOf(ChannelIndex channel) {
+  const auto [at, is_new] =
+      position_.try_emplace(channel.value(), static_cast<uint32_t>(channels_.size()));
+  if (!is_new) return at->second;
+  const double known = snapshot_.fabric->capacity_gbps(channel);
+  const double gbps = known > 0 ? known : profile_.port_gbps;
+  const double u = std::clamp<double>(snapshot_.utilisation(channel), 0, kMaxUtilisation);
+  WayChannel added;
+  added.index = channel;
+  added.us_per_byte = SerialisationUs(1, gbps * (1 - u));
+  added.head_us = profile_.link_us + SerialisationUs(profile_.mtu_bytes, gbps) * u / (2 * (1 - u));
+  channels_.push_back(added);
+  return at->second;
+}
+
+absl::StatusOr<uint32_t> ForestWays::Find(uint32_t from_rank, uint32_t to_rank) {
+  const uint32_t from = places_.endpoint_of_rank[from_rank];
+  const uint32_t to = places_.endpoint_of_rank[to_rank];
+  const uint64_t key = uint64_t{from} << 32 | to;
+  const auto known = known_.find(key);
+  if (known != known_.end()) return known->second;
+  path_.clear();
+  const Fabric& fabric = *snapshot_.fabric;
+  RETURN_IF_ERROR(snapshot_.routes->Append(fabric.Vertex(places_.endpoints[from]),
+                                           fabric.Vertex(places_.endpoints[to]), path_));
+  ForestWay way;
+  way.begin = static_cast<uint32_t>(hops_.size());
+  for (const ChannelIndex channel : path_) {
+    hops_.push_back(PositionOf(channel));
+    const double known_gbps = fabric.capacity_gbps(channel);
+    way.tail_us_per_byte = std::max(
+        way.tail_us_per_byte, SerialisationUs(1, known_gbps > 0 ? known_gbps : profile_.port_gbps));
+  }
+  if (profile_.forward_includes_serialisation) way.tail_us_per_byte = 0;
+  way.end = static_cast<uint32_t>(hops_.size());
+  ways_.push_back(way);
+  known_.emplace(key, static_cast<uint32_t>(ways_.size() - 1));
+  return static_cast<uint32_t>(ways_.size() - 1);
+}
+
+}  // namespace coppice
