@@ -4,6 +4,7 @@
 #include <grpc/impl/codegen/compression_types.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>  // to turn gRPC's own off
+#include <grpcpp/impl/service_type.h>               // its services end with it
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
 #include <sys/resource.h>
