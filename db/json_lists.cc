@@ -300,6 +300,32 @@ void AppendTreeNodes(const TreeRecord& tree, std::string& text) {
   });
 }
 
+void AppendForest(absl::Span<const ForestTreeRecord> forest, std::string& text) {
+  text.push_back('[');
+  for (const ForestTreeRecord& tree : forest) {
+    text.append(text.back() == '[' ? "[" : ",[");
+    AppendReal(text, tree.share);
+    text.push_back(',');
+    AppendItems(text, tree.parents.size(), kDigits,
+                [&](char* out, size_t i) { return Put(out, tree.parents[i]); });
+    text.push_back(']');
+  }
+  text.push_back(']');
+}
+
+absl::StatusOr<std::vector<ForestTreeRecord>> ParseForest(std::string_view text) {
+  std::vector<ForestTreeRecord> forest;
+  RETURN_IF_ERROR(JsonReader(text).List([&](JsonReader& in) {
+    ForestTreeRecord& tree = forest.emplace_back();
+    if (!in.Skip('[') || !in.Number(tree.share) || !in.Skip(",[")) return false;
+    do {
+      if (!in.Number(tree.parents.emplace_back())) return false;
+    } while (in.Skip(','));
+    return in.Skip("]]");
+  }));
+  return forest;
+}
+
 template <class Number>
 absl::StatusOr<std::vector<Number>> ParseNumbers(std::string_view text) {
   std::vector<Number> numbers;

@@ -91,6 +91,8 @@ void AppendNumbers(const std::vector<Number>& numbers, std::string& text);
 void AppendGuids(absl::Span<const Guid> guids, std::string& text);
 // One [rank,parent,links up,links down] per node; the rank of a switch is -1.
 void AppendTreeNodes(const TreeRecord& tree, std::string& text);
+// [[0.5,[-1,0,0]],[0.5,[1,-1,1]]]: share and parents of each tree.
+void AppendForest(absl::Span<const ForestTreeRecord> forest, std::string& text);
 // ["n1","a \"b\""]
 void AppendTexts(const std::vector<std::string>& texts, std::string& text);
 
@@ -100,6 +102,7 @@ absl::StatusOr<std::vector<Number>> ParseNumbers(std::string_view text);
 absl::StatusOr<std::vector<Guid>> ParseGuids(std::string_view text);
 // Fills ranks, parents and edge_links_*. DATA_LOSS also if a rank follows a switch.
 absl::Status ParseTreeNodes(std::string_view text, TreeRecord& tree);
+absl::StatusOr<std::vector<ForestTreeRecord>> ParseForest(std::string_view text);
 absl::StatusOr<std::vector<std::string>> ParseTexts(std::string_view text);
 
 // --- What a tree's row keeps: message sizes, what else was considered, and what the request said

@@ -66,6 +66,24 @@ absl::Status CheckTreeLists(const TreeRecord& tree, const std::string& name) {
   return Malformed(name, absl::StrCat("switch ", ToString(*twice), " serves twice: list it once"));
 }
 
+absl::Status CheckForestOf(const TreeRecord& tree, const std::string& name) {
+  if (tree.forest.empty()) return absl::OkStatus();
+  if (tree.type != 1 || tree.forest.size() < 2 || tree.forest[0].parents != tree.parents) {
+    return Malformed(name, "its forest is no set of type 1 trees that begins with its own nodes");
+  }
+  const auto ranks = static_cast<int64_t>(tree.ranks.size());
+  for (const ForestTreeRecord& one : tree.forest) {
+    const bool fits = one.parents.size() == tree.ranks.size() && one.share > 0 && one.share <= 1;
+    if (fits && std::all_of(one.parents.begin(), one.parents.end(),
+                            [&](int32_t p) { return p >= -1 && p < ranks; })) {
+      continue;
+    }
+    return Malformed(name,
+                     "a tree of its forest does not fit its ranks, or has no share of 0 to 1");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckTree(const TreeRecord& tree) {
   const std::string name = absl::StrCat("tree ", tree.id.value());
   if (tree.id.value() < 1) return Malformed(name, "ids start at 1");
@@ -87,7 +105,8 @@ absl::Status CheckTree(const TreeRecord& tree) {
       (tree.switches.empty() || carriage.segment_bytes == 0 || carriage.window == 0)) {
     return Malformed(name, "it has a key, and no switches, segments or window to go with it");
   }
-  return CheckTreeLists(tree, name);
+  if (absl::Status status = CheckTreeLists(tree, name); !status.ok()) return status;
+  return CheckForestOf(tree, name);
 }
 
 absl::Status CheckSlot(HistoryResolution resolution, int64_t slot) {

@@ -27,7 +27,7 @@ void ReadEntryUse(const Statement& row, EntryUse& use) {
 }
 
 // Behind the columns that ReadTree reads as they come.
-constexpr int kKeyColumn = 23;
+constexpr int kKeyColumn = 24;
 
 // NULL if it has none.
 Statement::OptionalBlob KeyOf(const TreeRecord& tree) { return {tree.carriage.key}; }
@@ -40,10 +40,11 @@ struct TreeLists {
         spec(SpecText(tree)),
         alternatives(AlternativesText(tree.alternatives)) {
     AppendTreeNodes(tree, nodes);
+    AppendForest(tree.forest, forest);
     AppendNumbers(tree.links, links);
     AppendNumbers(tree.physical, physical);
   }
-  std::string operation, sizes, spec, alternatives, nodes, links, physical;
+  std::string operation, sizes, spec, alternatives, nodes, forest, links, physical;
 };
 
 // Words for a constraint that `failure` reports; a storage failure stays as it is.
@@ -111,15 +112,15 @@ absl::Status Grant(SqliteConnection& db, const TreeRecord& tree) {
       INSERT OR FAIL INTO tree (
           id, job_id, request_id, request_fingerprint, fabric_version, revision, type, builder,
           width, height, radius, operation, sizes, aggregate_us, distribute_us, total_us, reason,
-          alternatives, created_ns, nodes, links, physical, demands, install_key, segment_bytes,
-          segment_window)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql")
+          alternatives, created_ns, nodes, links, physical, demands, forest, install_key,
+          segment_bytes, segment_window)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql")
           .Run(tree.id, tree.job, Statement::Optional{tree.request_id}, tree.request_fingerprint,
                tree.fabric_version, tree.revision, tree.type, tree.builder, tree.width, tree.height,
                tree.radius, lists.operation, lists.sizes, tree.aggregate_us, tree.distribute_us,
                tree.total_us, tree.reason, lists.alternatives, tree.created, lists.nodes,
-               lists.links, lists.physical, lists.spec, KeyOf(tree), tree.carriage.segment_bytes,
-               tree.carriage.window);
+               lists.links, lists.physical, lists.spec, lists.forest, KeyOf(tree),
+               tree.carriage.segment_bytes, tree.carriage.window);
   if (!status.ok()) return ExplainTree(db, tree, std::move(status));
   return InsertSwitches(db, tree);
 }
@@ -159,25 +160,25 @@ absl::Status Revise(SqliteConnection& db, const TreeRecord& tree) {
       UPDATE OR FAIL tree SET fabric_version = ?, revision = ?, type = ?, builder = ?, width = ?,
           height = ?, radius = ?, operation = ?, sizes = ?, aggregate_us = ?, distribute_us = ?,
           total_us = ?, reason = ?, alternatives = ?, nodes = ?, links = ?, physical = ?,
-          demands = ?, install_key = ?, segment_bytes = ?, segment_window = ?
+          demands = ?, forest = ?, install_key = ?, segment_bytes = ?, segment_window = ?
       WHERE id = ?)sql")
                       .Run(tree.fabric_version, tree.revision, tree.type, tree.builder, tree.width,
                            tree.height, tree.radius, lists.operation, lists.sizes,
                            tree.aggregate_us, tree.distribute_us, tree.total_us, tree.reason,
                            lists.alternatives, lists.nodes, lists.links, lists.physical, lists.spec,
-                           KeyOf(tree), tree.carriage.segment_bytes, tree.carriage.window,
-                           tree.id));
+                           lists.forest, KeyOf(tree), tree.carriage.segment_bytes,
+                           tree.carriage.window, tree.id));
   return InsertSwitches(db, tree);
 }
 
 // DATA_LOSS names the row.
 absl::Status ReadTree(SqliteConnection& db, const Statement& row, TreeRecord& tree) {
   std::string operation, spec;
-  std::string_view sizes, alternatives, nodes, links, physical;
+  std::string_view sizes, alternatives, nodes, links, physical, forest;
   row.Read(tree.id, tree.job, tree.request_id, tree.request_fingerprint, tree.fabric_version,
            tree.revision, tree.type, tree.builder, tree.width, tree.height, tree.radius, operation,
            sizes, tree.aggregate_us, tree.distribute_us, tree.total_us, tree.reason, alternatives,
-           tree.created, nodes, links, physical, spec);
+           tree.created, nodes, links, physical, spec, forest);
   tree.carriage.key = std::string(row.Bytes(kKeyColumn));
   tree.carriage.segment_bytes = static_cast<uint32_t>(row.Integer(kKeyColumn + 1));
   tree.carriage.window = static_cast<uint32_t>(row.Integer(kKeyColumn + 2));
@@ -203,6 +204,7 @@ absl::Status ReadTree(SqliteConnection& db, const Statement& row, TreeRecord& tr
   if (texts.ok() && tree.parents.size() != tree.ranks.size() + tree.switches.size()) {
     texts = absl::DataLossError("nodes: they are not its ranks and switches");
   }
+  read("forest", ParseForest(forest), tree.forest);
   read("links", ParseNumbers<int64_t>(links), tree.links);
   read("physical", ParseNumbers<uint64_t>(physical), tree.physical);
   return texts.ok() ? texts : row.Damaged(texts, absl::StrCat("tree ", tree.id.value()));
@@ -260,8 +262,8 @@ absl::Status LoadTrees(SqliteConnection& db, StoredState& state) {
   ASSIGN_OR_RETURN(state.trees, db.Sql(R"sql(
       SELECT id, job_id, request_id, request_fingerprint, fabric_version, revision, type, builder,
              width, height, radius, operation, sizes, aggregate_us, distribute_us, total_us, reason,
-             alternatives, created_ns, nodes, links, physical, demands, install_key, segment_bytes,
-             segment_window
+             alternatives, created_ns, nodes, links, physical, demands, forest, install_key,
+             segment_bytes, segment_window
       FROM tree ORDER BY id)sql")
                                     .List<TreeRecord>([&](const Statement& row, TreeRecord& tree) {
                                       return ReadTree(db, row, tree);

@@ -45,6 +45,13 @@ struct CarriageRecord {
   friend bool operator==(const CarriageRecord&, const CarriageRecord&) = default;
 };
 
+// One tree of a forest.
+struct ForestTreeRecord {
+  double share = 1;              // of every message
+  std::vector<int32_t> parents;  // [member]; -1 for the root
+  friend bool operator==(const ForestTreeRecord&, const ForestTreeRecord&) = default;
+};
+
 struct TreeRecord {
   TreeId id;
   JobId job;
@@ -64,7 +71,9 @@ struct TreeRecord {
   std::vector<uint32_t> edge_links_up, edge_links_down;  // [node] edge lengths
   std::vector<uint64_t> physical;  // type II: flat pairs (vertex id, position of parent + 1), see
                                    // manager; empty for type I
-  std::vector<int64_t> links;      // ids of the links that its edges cross, ascending, unique
+  std::vector<ForestTreeRecord> forest;  // of several trees, type I: all, from that of `parents` on
+  std::vector<int64_t> links;  // ids of the links that its edges cross, of a forest all trees';
+                               // ascending, unique
   double aggregate_us = 0, distribute_us = 0, total_us = 0;
   std::string reason;  // in words
   std::vector<Alternative> alternatives;

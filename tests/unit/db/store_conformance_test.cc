@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <future>
 
 #include "tests/unit/db/store_records.h"
@@ -239,6 +240,32 @@ TEST_F(StoreConformanceTest, WhatATreeIsCarriedWithIsKept) {
     state = Load();
     EXPECT_EQ(state.trees[0].carriage, next);
   }
+}
+
+TEST_F(StoreConformanceTest, KeepsForests) {
+  ASSERT_APPLIED(store_->Apply(PutJob{Job(1)}));
+  TreeRecord tree = Tree(1, 1, {});
+  tree.type = 1;
+  tree.forest = {{1.0 / 3, tree.parents}, {2.0 / 3, tree.parents}};
+  std::reverse(tree.forest[1].parents.begin(), tree.forest[1].parents.end());
+  ASSERT_APPLIED(store_->Apply(GrantTree{tree}));
+  EXPECT_TRUE(Load().trees.at(0) == tree);
+  ++tree.revision;
+  tree.forest.clear();
+  ASSERT_APPLIED(store_->Apply(ChangeTrees{{}, {std::make_shared<const TreeRecord>(tree)}, {}}));
+  EXPECT_TRUE(Load().trees.at(0) == tree);
+  const auto expect_refused = [&](const std::function<void(TreeRecord&)>& change) {
+    TreeRecord wrong = Tree(2, 1, {});
+    wrong.type = 1;
+    wrong.forest = {{0.5, wrong.parents}, {0.5, wrong.parents}};
+    change(wrong);
+    EXPECT_EQ(store_->Apply(GrantTree{wrong}).code(), absl::StatusCode::kInvalidArgument);
+  };
+  expect_refused([](TreeRecord& t) { t.forest.pop_back(); });
+  expect_refused([](TreeRecord& t) { t.forest[1].share = 0; });
+  expect_refused([](TreeRecord& t) { t.forest[1].parents.pop_back(); });
+  expect_refused([](TreeRecord& t) { t.forest[1].parents[0] = 99; });
+  expect_refused([](TreeRecord& t) { t.forest[0].parents[0] = 1; });
 }
 
 TEST_F(StoreConformanceTest, RefusesCarriageThatCannotBe) {
