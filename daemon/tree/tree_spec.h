@@ -90,11 +90,14 @@ struct TreeSpec : CollectiveMix {
   std::optional<Guid> root_switch;     // wanted root, type II
   std::optional<TradePolicy> policy;   // nullopt: the faster type, type II by minimum cost
   bool carried = false;                // type II: over switches that speak, and chosen if measured
-  bool list_tradeoffs = false;         // of advice only: in no fingerprint, in no record
+  // A forest (forest/forest.h) of at most so many trees, where that is sooner; nullopt: one tree.
+  std::optional<uint32_t> max_trees;
+  bool list_tradeoffs = false;  // of advice only: in no fingerprint, in no record
   friend bool operator==(const TreeSpec&, const TreeSpec&) = default;
 };
 
 inline constexpr uint32_t kMaxWidth = kDefaultJobRanks;
+inline constexpr uint32_t kMaxTrees = 64;  // of a forest
 
 // --- The table of fields ---
 
@@ -128,7 +131,8 @@ inline constexpr std::tuple kTreeFields{
     TreeField{"nic_degree", &TreeSpec::nic_degree, Fingerprinted::kAlways, 1, kMaxWidth},
     TreeField{"root", &TreeSpec::root_switch, Fingerprinted::kAlways},
     TreeField{"policy", &TreeSpec::policy, Fingerprinted::kIfSet},
-    TreeField{"carried", &TreeSpec::carried, Fingerprinted::kNamed}};
+    TreeField{"carried", &TreeSpec::carried, Fingerprinted::kNamed},
+    TreeField{"max_trees", &TreeSpec::max_trees, Fingerprinted::kNamed, 2, kMaxTrees}};
 
 template <class Member>
 struct PolicyField {

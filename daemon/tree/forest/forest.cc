@@ -45,7 +45,12 @@ absl::Status CheckForestRequest(const TreeRequest& request, uint32_t max_trees) 
     return invalid(absl::StrCat("forests are planned for allreduce, not for ",
                                 ToString(request.operation), "; ask for one tree"));
   }
-  if (request.type == TreeType::kTypeII) {
+  if (request.members.size() > kMaxForestRanks) {
+    return invalid(absl::StrCat(request.members.size(),
+                                " members; forests are planned for at most ", kMaxForestRanks,
+                                "; ask for one tree"));
+  }
+  if (request.type == TreeType::kTypeII || request.carried) {
     return invalid("the trees of a forest are of type I; ask for one tree of type II");
   }
   if (request.policy.has_value()) {
@@ -153,15 +158,17 @@ class ForestPlanner {
   }
 
   // By what they likely take, families in turn: what the estimate knows not is alike within one.
+  // The one tree comes first, so that its time is known.
   void OrderByFamily() {
     std::stable_sort(
         candidates_.begin(), candidates_.end(),
         [](const Weighed& a, const Weighed& b) { return a.likely_us() < b.likely_us(); });
     std::map<std::pair<InnerHosts, bool>, uint32_t> members;
-    std::vector<std::pair<uint32_t, size_t>> order;
+    std::vector<std::pair<uint32_t, size_t>> order;  // turn, 0 for the one tree, and candidate
     for (size_t i = 0; i < candidates_.size(); ++i) {
       const ForestShape& shape = candidates_[i].shape;
-      order.emplace_back(members[{shape.inner, shape.host_chain}]++, i);
+      const bool is_one_tree = shape.trees == 0;
+      order.emplace_back(is_one_tree ? 0 : ++members[{shape.inner, shape.host_chain}], i);
     }
     std::sort(order.begin(), order.end());
     std::vector<Weighed> ordered;

@@ -63,7 +63,8 @@ struct ForestPlan {
   std::string reason;
 };
 
-inline constexpr uint32_t kMaxTrees = 64;
+// Above, plans would take minutes and their routes more memory than the fabric.
+inline constexpr uint32_t kMaxForestRanks = 1024;
 
 // At least one and at most `max_trees` trees for Allreduces of the request's sizes. What is chosen
 // from: shapes (shapes.h) and the one tree of type I that PlanTree gives, with the request's width,
@@ -71,15 +72,15 @@ inline constexpr uint32_t kMaxTrees = 64;
 // are likely to take they are followed packet by packet, the quickest of them once more and
 // farther; the quickest is taken.
 //
-// INVALID_ARGUMENT: no members, no Allreduce, a type that is not I, a policy, max_trees 0 or above
-// kMaxTrees; else the errors of PlanTree.
+// INVALID_ARGUMENT: no members, or more than kMaxForestRanks; no Allreduce; type II, a policy, or
+// members that are to be carried; max_trees 0 or above kMaxTrees; else the errors of PlanTree.
 absl::StatusOr<ForestPlan> PlanForest(const Snapshot& snapshot, const CostProfile& profile,
                                       const TreeRequest& request, uint32_t max_trees);
 
 // Crossings of channels by packets that are followed: of all candidates together, of one of them,
 // and of one that is followed again. A million takes about 0.2 s.
-inline constexpr uint64_t kMaxHopsFollowed = 10'000'000;
-inline constexpr uint64_t kMaxHopsOfOne = 300'000, kMaxHopsAgain = 3'000'000;
+inline constexpr uint64_t kMaxHopsFollowed = 16'000'000;
+inline constexpr uint64_t kMaxHopsOfOne = 600'000, kMaxHopsAgain = 2'000'000;
 
 }  // namespace coppice
 
