@@ -52,7 +52,7 @@ QuotaAmounts AmountsOf(absl::Span<const TreeDraft> drafts) {
   QuotaAmounts amounts;
   for (const TreeDraft& draft : drafts) {
     amounts[Quota::kTrees] += 1;
-    amounts[Quota::kTreeRanks] += static_cast<int64_t>(draft.record.ranks.size());
+    amounts[Quota::kTreeRanks] += RanksKept(draft.record);
     amounts[Quota::kEntries] += static_cast<int64_t>(draft.switches.size());
   }
   return amounts;

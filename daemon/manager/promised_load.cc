@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/container/btree_map.h"
 #include "daemon/manager/tree_record.h"
 #include "daemon/tree/even_routes.h"
 
@@ -28,8 +29,49 @@ void DropLostEdges(AggregationTree& tree) {
   }
 }
 
+// What all trees of a forest put on one channel.
+struct ForestUse {
+  double bytes = 0;
+  uint32_t messages = 0;
+};
+
 MessageBytes BytesOf(const CostProfile& profile, const TreeRecord& record) {
   return BytesOfMessages(profile, record.spec);
+}
+
+// Each tree with its share of the bytes. `placed` is the first of them.
+TreePromise PromiseOfForest(const Snapshot& snapshot, const CostProfile& profile, double duty,
+                            AggregationTree placed, const TreeRecord& record,
+                            LinkUseCounter& counter) {
+  const MessageBytes bytes = BytesOf(profile, record);
+  absl::btree_map<ChannelIndex, ForestUse> all;
+  std::vector<ChannelUse> uses;
+  for (const ForestTreeRecord& one : record.forest) {
+    AggregationTree tree = placed;
+    tree.parents = one.parents;
+    DropLostEdges(tree);
+    counter.Begin(snapshot);
+    counter.AddTree(tree, nullptr).IgnoreError();  // what is routed
+    counter.Take(uses);
+    for (const ChannelUse& use : uses) {
+      ForestUse& sum = all[use.channel];
+      sum.bytes += one.share * (use.up * bytes.up + use.down * bytes.down);
+      sum.messages += use.up + use.down;
+    }
+  }
+  TreePromise promise{.fabric_version = snapshot.fabric->version(), .channels = {}, .busiest = {}};
+  for (const auto& [channel, sum] : all) {
+    const ChannelUse once = {channel, 1, 0};
+    const MessageBytes of_all = {.up = sum.bytes, .down = 0};
+    for (const ChannelPromise& part :
+         PromiseOf(snapshot, profile, duty, of_all, record.total_us, {&once, 1})) {
+      promise.channels.push_back(part);
+    }
+    BusiestLink link = FindBusiestLink(snapshot, profile, of_all, {&once, 1});
+    link.packets = sum.messages;
+    if (link.us > promise.busiest.us) promise.busiest = link;
+  }
+  return promise;
 }
 
 }  // namespace
@@ -207,6 +249,9 @@ TreePromise PromiseOfRecord(const Snapshot& snapshot, absl::Span<const int64_t> 
                             const TreeRecord& record, LinkUseCounter& counter) {
   const Fabric& fabric = *snapshot.fabric;
   AggregationTree tree = PlaceTree(fabric, job, record);
+  if (!record.forest.empty()) {
+    return PromiseOfForest(snapshot, profile, duty, std::move(tree), record, counter);
+  }
   DropLostEdges(tree);
   const bool has_physical = tree.type == TreeType::kTypeII && !record.physical.empty() &&
                             snapshot.routes->kind() == RouteKind::kShortestPath;

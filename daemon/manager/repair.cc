@@ -493,7 +493,9 @@ std::optional<std::string> Repair::Improve(const Round& round, RepairCase tree) 
   return std::nullopt;
 }
 
+// Of forests it is not asked: they are planned anew whenever their routes move.
 std::optional<double> Repair::PresentUs(const RepairCase& tree) {
+  if (!tree.record->forest.empty()) return std::nullopt;
   std::vector<SwitchCapacity> capacity;
   const absl::StatusOr<PlanBasis> basis = TakeBasis(*tables_, *tree.job, capacity);
   if (!basis.ok()) return std::nullopt;

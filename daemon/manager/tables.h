@@ -192,11 +192,16 @@ inline absl::Status NoSuchTree(TreeId id) {
 
 inline QuotaAccount AccountOf(const JobRecord& job) { return {job.owner, job.by_administrator}; }
 
+// Ranks of a tree, of a forest once for each of its trees: what it takes to keep it.
+inline int64_t RanksKept(const TreeRecord& tree) {
+  return static_cast<int64_t>(tree.ranks.size() * std::max<size_t>(1, tree.forest.size()));
+}
+
 // What they count for.
 inline QuotaAmounts AmountsOf(const TreeRecord& tree) {
   QuotaAmounts amounts;
   amounts[Quota::kTrees] = 1;
-  amounts[Quota::kTreeRanks] = static_cast<int64_t>(tree.ranks.size());
+  amounts[Quota::kTreeRanks] = RanksKept(tree);
   amounts[Quota::kEntries] = static_cast<int64_t>(tree.switches.size());
   return amounts;
 }

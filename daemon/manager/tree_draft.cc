@@ -8,7 +8,9 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/manager/tree_record.h"
 #include "daemon/tree/batch/batch.h"
+#include "daemon/tree/forest/forest.h"
 #include "daemon/tree/planner.h"
 #include "daemon/tree/tree.h"
 
@@ -67,6 +69,49 @@ absl::Status WithFullSwitches(const Snapshot& snapshot, const CostProfile& profi
   }
   if (!lines.empty()) status.SetPayload(kFullSwitchesPayload, absl::Cord(lines));
   return status;
+}
+
+void FillFromRequest(const JobRecord& job, const CreateTreeArgs& args, const TreeRequest& request,
+                     TreeRecord& record) {
+  record.job = job.id;
+  record.spec = args;
+  record.spec.sizes = request.sizes;
+  record.spec.list_tradeoffs = false;
+  record.ranks = args.ranks;
+  if (!args.ranks.empty()) return;
+  record.ranks.resize(job.endpoints.size());
+  std::iota(record.ranks.begin(), record.ranks.end(), 0u);
+}
+
+// The record of all trees as one. Its predicted time is of both ways at once, which are not told
+// apart. NOT_FOUND: an edge without a route.
+absl::StatusOr<TreeDraft> DraftOfForest(const PlanBasis& basis, const JobRecord& job,
+                                        const CreateTreeArgs& args, ForestPlan forest,
+                                        DraftScratch& scratch) {
+  const Snapshot& snapshot = basis.snapshot;
+  TreeDraft draft;
+  FillFromRequest(job, args, scratch.request, draft.record);
+  TreePlan plan;
+  scratch.links.Begin(snapshot);
+  for (size_t t = 0; t < forest.trees.size(); ++t) {
+    ForestTree& one = forest.trees[t];
+    RETURN_IF_ERROR(scratch.links.AddTree(one.tree, nullptr));
+    ASSIGN_OR_RETURN(std::vector<EdgeCost> edges, EdgeCosts(snapshot, *basis.profile, one.tree));
+    plan.height = std::max(plan.height, Height(one.tree));
+    plan.radius = std::max(plan.radius, Radius(one.tree, edges));
+    if (forest.trees.size() > 1) draft.record.forest.push_back({one.share, one.tree.parents});
+    if (t == 0) plan.edges = std::move(edges);
+  }
+  std::vector<ChannelUse> uses;
+  scratch.links.Take(uses);
+  plan.tree = std::move(forest.trees[0].tree);
+  plan.predicted.total_us = forest.total_us;
+  plan.reason = std::move(forest.reason);
+  FillFromPlan(snapshot, *basis.view->link_ids, uses, std::move(plan), draft.record);
+  draft.record.builder = kForestBuilder;
+  draft.promise = PromiseOfRecord(snapshot, *basis.view->link_ids, *basis.profile,
+                                  basis.promised_duty, job, draft.record, scratch.links);
+  return draft;
 }
 
 constexpr size_t kMaxNamedRefusals = 3;  // refused communicators in the message of an error
@@ -384,6 +429,13 @@ absl::StatusOr<TreeDraft> DraftTree(const PlanBasis& basis, const JobRecord& job
   const CostProfile& profile = *basis.profile;
   full.clear();
   RETURN_IF_ERROR(FillRequest(job, *basis.endpoints, args, scratch));
+  if (args.max_trees.has_value()) {
+    ASSIGN_OR_RETURN(ForestPlan forest,
+                     PlanForest(snapshot, profile, scratch.request, *args.max_trees));
+    if (forest.shape.trees > 0) {  // else it is the planner's tree after all
+      return DraftOfForest(basis, job, args, std::move(forest), scratch);
+    }
+  }
   absl::StatusOr<TreePlan> plan = PlanTree(snapshot, profile, scratch.capacity, scratch.request);
   if (absl::IsResourceExhausted(plan.status()) && args.type == TreeType::kTypeII) {
     return WithFullSwitches(snapshot, profile, plan.status(), scratch, full);
@@ -413,15 +465,7 @@ absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& j
     draft.switches.push_back(snapshot.fabric->AsSwitch(plan.tree.vertices[node]));
   }
   TreeRecord& record = draft.record;
-  record.job = job.id;
-  record.spec = args;
-  record.spec.sizes = scratch.request.sizes;
-  record.spec.list_tradeoffs = false;
-  record.ranks = args.ranks;
-  if (args.ranks.empty()) {
-    record.ranks.resize(job.endpoints.size());
-    std::iota(record.ranks.begin(), record.ranks.end(), 0u);
-  }
+  FillFromRequest(job, args, scratch.request, record);
   const std::vector<ChannelUse> uses = std::move(plan.uses);
   draft.tradeoffs = std::move(plan.tradeoffs);
   FillFromPlan(snapshot, *basis.view->link_ids, uses, std::move(plan), record);

@@ -335,6 +335,11 @@ bool StandingJudge::Route(const Snapshot& snapshot, const TreeRecord& record,
       !record.physical.empty() && snapshot.routes->kind() == RouteKind::kShortestPath;
   counter_.Begin(snapshot);
   routed_ = counter_.AddTree(tree, follows ? &physical : nullptr);
+  for (size_t t = 1; t < record.forest.size() && routed_.ok(); ++t) {
+    AggregationTree other = tree;
+    other.parents = record.forest[t].parents;
+    routed_ = counter_.AddTree(other, nullptr);
+  }
   counter_.Take(uses_);
   return routed_.ok();
 }
@@ -352,6 +357,7 @@ TreeStanding StandingJudge::Compare(const Snapshot& snapshot, const TreeRecord& 
   standing.route_kind = snapshot.routes->kind();
   const bool same_kind = route_kind.value_or(standing.route_kind) == standing.route_kind;
   if (same_kind && same_links && SameLengths(record, *edges)) return standing;
+  if (!record.forest.empty()) return Broken("routes of the forest moved");
   standing.standing = Standing::kMoved;
   standing.moved = Moved(record, snapshot, profile_, tree, *edges, std::move(links));
   return standing;

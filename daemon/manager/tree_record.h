@@ -29,6 +29,9 @@ namespace coppice {
 void FillFromPlan(const Snapshot& snapshot, absl::Span<const int64_t> link_ids,
                   absl::Span<const ChannelUse> uses, TreePlan plan, TreeRecord& record);
 
+// TreeRecord::builder of a forest.
+inline constexpr char kForestBuilder[] = "forest";
+
 // A physical tree as TreeRecord::physical has it: pairs (GUID, position of the parent + 1, 0 for
 // the root), parents before children; first the switches by node GUID, then the members' ports by
 // port GUID, each port once. So the number of switches is the number of pairs less the number of
@@ -57,6 +60,9 @@ PhysicalTree PlacePhysical(const Fabric& fabric, absl::Span<const int64_t> link_
 //   everything there, but edges cross other links,
 //   or as many as before no longer                     --> moved: the same tree with other lengths
 //   otherwise                                          --> unchanged
+//
+// A forest is one: what would move one of its trees breaks all of it, since its trees were chosen
+// for how they meet on these routes.
 //
 // Where an edge has no route because the forwarding tables are behind the links, the tree is judged
 // by shortest paths over these instead, and again by the next tables that lead there.

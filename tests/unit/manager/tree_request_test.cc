@@ -81,6 +81,7 @@ const struct {
      R"({"latency":1,"entries":0,"link_load":0,"max_busiest_link_us":0})"},
     {[](Args& a) { a.list_tradeoffs = true; }, 0x78f549fd01b957ba, "{}"},
     {[](Args& a) { a.carried = true; }, 0xd46436e21f0de3d6, R"({"carried":1})"},
+    {[](Args& a) { a.max_trees = 16; }, 0xa98227329d15ceec, R"({"max_trees":16})"},
     {SetAll, 0x04464f9c71da4e3c,
      R"({"type":"I","builder":"hierarchical","width":4,"nic_degree":8,)"
      R"("root":"0002c9020040b0e0","latency":0.10000000000000001,"entries":2,"link_load":0.25,)"
@@ -159,6 +160,7 @@ TEST(TreeRequestTest, EveryPartOfTheContentChangesTheFingerprint) {
       [](Args& a) { a.builder = TreeBuilder::kKary; },
       [](Args& a) { a.width = 2; },
       [](Args& a) { a.nic_degree = 2; },
+      [](Args& a) { a.max_trees = 2; },
       [](Args& a) { a.root_switch = Guid(0); },
       [](Args& a) { a.root_switch = Guid(2); },
   };
