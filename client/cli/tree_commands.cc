@@ -22,6 +22,7 @@ namespace {
 
 // What the daemon takes, too; here for a message that names the option.
 constexpr uint32_t kMaxChildren = 1 << 20;
+constexpr uint32_t kMaxTreesOfForest = 64;
 
 struct CreateTreeOptions {
   v1::CreateTreeRequest request;
@@ -38,6 +39,7 @@ constexpr OptionWithoutEffect kWithoutEffect[] = {
     {"--width", "--type", "2", kTypeI},   {"--nic-degree", "--type", "2", kTypeI},
     {"--builder", "--type", "2", kTypeI}, {"--root", "--type", "1", kTypeII},
     {"--bytes", "--op", "barrier"},       {"--carried", "--type", "1", kTypeII},
+    {"--trees", "--type", "2", kTypeI},
 };
 
 // "latency=1,entries=0.5,link=0" into the weights; false: it is not such a text.
@@ -324,6 +326,9 @@ void AddCreateCommand(CLI::App& tree, Session& session, bool advise) {
     AddField(*command, "--carried", request, &v1::CreateTreeRequest::set_carried,
              "Type II only over switches that speak, which can carry data");
   }
+  AddField(*command, "--trees", request, &v1::CreateTreeRequest::set_max_trees,
+           "A forest of at most so many trees that share long messages, if that is sooner")
+      ->check([](const std::string& text) { return FaultOfCount(text, 1, kMaxTreesOfForest); });
   AddPolicyOptions(*command, request);
   CLI::Option* const tradeoffs = AddField(
       *command, "--tradeoffs", request, &v1::CreateTreeRequest::set_tradeoffs,

@@ -51,6 +51,18 @@ std::string SizesText(const v1::Tree& tree) {
   return text;
 }
 
+// A forest goes both ways at once.
+std::string TimesText(const v1::Tree& tree) {
+  const v1::Prediction& predicted = tree.predicted();
+  if (tree.forest_size() > 0) {
+    return absl::StrCat(Fixed(predicted.total_us()), " us in all over ",
+                        Counted(static_cast<uint32_t>(tree.forest_size()), "tree"));
+  }
+  return absl::StrCat(Fixed(predicted.aggregate_us()), " us up + ",
+                      Fixed(predicted.distribute_us()), " us down, ", Fixed(predicted.total_us()),
+                      " us in all");
+}
+
 // The root first.
 void PrintServing(std::ostream& out, const v1::Tree& tree, const SwitchNames& names) {
   if (tree.nodes().switches().empty()) return;
@@ -188,6 +200,9 @@ void PrintTreeJson(std::ostream& out, const v1::Tree& tree, const EndpointNames&
   json["routes"] = v1::RouteKind_Name(tree.route_kind());
   json["root"] = IdOrNull(tree, static_cast<int>(tree.root()));
   json["nodes"] = NodesJson(tree, names);
+  for (const v1::ForestTree& one : tree.forest()) {
+    json["forest"].push_back({{"share", one.share()}, {"parents", one.parents()}});
+  }
   if (tree.type() == v1::TREE_TYPE_II) json["physical"] = PhysicalJson(tree);
   out << json.dump(1) << "\n";
 }
@@ -202,10 +217,7 @@ void PrintTreeSummary(std::ostream& out, const v1::Tree& tree, const SwitchNames
                               Counted(tree.switch_count(), "serving switch", "es"), ", height ",
                               tree.height(), ", radius ", Counted(tree.radius(), "link"), " (",
                               Word(tree.route_kind()), ")"));
-  PrintLine(out, absl::StrCat(Word(tree.operation()), SizesText(tree), ": ",
-                              Fixed(tree.predicted().aggregate_us()), " us up + ",
-                              Fixed(tree.predicted().distribute_us()), " us down, ",
-                              Fixed(tree.predicted().total_us()), " us in all"));
+  PrintLine(out, absl::StrCat(Word(tree.operation()), SizesText(tree), ": ", TimesText(tree)));
   PrintLine(out, absl::StrCat("busiest link ", Fixed(tree.busiest_link_us(), 4), " us (",
                               Counted(tree.busiest_link_packets(), "message"), ")"));
   PrintServing(out, tree, names);

@@ -280,6 +280,34 @@ class TreeGolden(ScratchFiles):
         for sizes in ("-5", "8,", "8,x", "99999999999999999999", ""):
             self.assertIn("8,4K,1M", self.refuse(2, net, members, "--bytes", sizes))
 
+    def test_a_forest_shares_long_messages(self):
+        net, members = two_level(4, 4, 8), [f"h{i}" for i in range(32)]
+        one = self.tree(net, members, "--bytes", "4M")
+        done = self.run_tree(net, members, "--json", "--bytes", "4M", "--trees", "16")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        tree = json.loads(done.stdout)
+        self.assertEqual((tree["type"], tree["builder"]), ("TREE_TYPE_I", "TREE_BUILDER_FOREST"))
+        self.assertLess(tree["predicted"]["total_us"], one["predicted"]["total_us"] * 0.7)
+        self.assertIn("for one tree", tree["reason"])
+        self.assertGreater(len(tree["forest"]), 1)
+        self.assertLessEqual(len(tree["forest"]), 16)
+        self.assertAlmostEqual(sum(part["share"] for part in tree["forest"]), 1)
+        for part in tree["forest"]:
+            self.assertEqual(len(part["parents"]), len(members))
+            for rank in range(len(members)):
+                steps = 0
+                while part["parents"][rank] >= 0:
+                    rank, steps = part["parents"][rank], steps + 1
+                    self.assertLess(steps, len(members))
+            self.assertEqual(part["parents"].count(-1), 1)
+        self.assertNotIn("forest", one)
+        self.assertNotIn("forest", self.tree(net, members, "--bytes", "4M", "--trees", "1"))
+        self.assertIn("allreduce", self.refuse(1, net, members, "--trees", "4", "--op", "bcast"))
+        self.assertIn("--trees: is of trees of type I,",
+                      self.refuse(2, net, members, "--type", "2", "--trees", "4"))
+        for value in ("0", "65", "many"):
+            self.assertIn("--trees", self.refuse(2, net, members, "--trees", value))
+
     def test_options_of_the_other_type_are_refused(self):
         net, members = two_level(1, 0, 2), ["h0", "h1"]
         for option, value in (("--width", "4"), ("--nic-degree", "4"), ("--builder", "kary")):

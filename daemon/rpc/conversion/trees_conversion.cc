@@ -10,6 +10,7 @@
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/switches/switch_table.h"
+#include "daemon/manager/tree_record.h"
 #include "daemon/rpc/conversion/identifiers.h"
 
 namespace coppice {
@@ -41,7 +42,7 @@ v1::TreeBuilder BuilderToProto(absl::string_view name) {
   for (const auto& [builder, wire] : kBuilders) {
     if (name == ToString(builder)) return wire;
   }
-  return v1::TREE_BUILDER_UNSPECIFIED;
+  return name == kForestBuilder ? v1::TREE_BUILDER_FOREST : v1::TREE_BUILDER_UNSPECIFIED;
 }
 
 void SizesToProto(const std::vector<SizeShare>& sizes, v1::Tree& tree) {
@@ -160,6 +161,14 @@ void NeighbourToProto(const TreeView& view, uint32_t node, uint32_t links, const
   neighbour.set_guid(ToString(guid));
   const Lid lid = vertex ? fabric->lid(*vertex) : Lid(0);
   if (lid != Lid(0)) neighbour.set_lid(lid.value());
+}
+
+void ForestToProto(const TreeRecord& record, bool with_parents, v1::Tree& tree) {
+  for (const ForestTreeRecord& mine : record.forest) {
+    v1::ForestTree& one = *tree.add_forest();
+    one.set_share(mine.share);
+    if (with_parents) one.mutable_parents()->Add(mine.parents.begin(), mine.parents.end());
+  }
 }
 
 void SummaryToProto(const TreeView& view, v1::Tree& tree) {
@@ -318,6 +327,7 @@ constexpr std::pair<TreeChangeKind, v1::TreeChangeKind> kChangeKinds[] = {
 
 void ToProto(const TreeView& view, TreeDetail detail, const Snapshot* snapshot, v1::Tree& tree) {
   SummaryToProto(view, tree);
+  ForestToProto(*view.record, detail == TreeDetail::kFull, tree);
   if (detail != TreeDetail::kFull) return;
   NodesToProto(view, *tree.mutable_nodes());
   if (snapshot != nullptr) OrderToProto(view, *snapshot, *tree.mutable_nodes());
@@ -331,6 +341,11 @@ absl::Status RankToProto(const TreeView& view, uint32_t rank, const Fabric* fabr
     return absl::InvalidArgumentError(absl::StrCat("tree ", record.id.value(), " has no rank ",
                                                    rank, ": its ranks are 0 to ",
                                                    record.ranks.size() - 1));
+  }
+  if (!record.forest.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("tree ", record.id.value(), " is a forest of ", record.forest.size(),
+                     " trees, in each of which a rank has another place: take the whole of it"));
   }
   SummaryToProto(view, tree);
   v1::RankView& part = *tree.mutable_rank_view();
@@ -412,6 +427,7 @@ absl::StatusOr<CreateTreeArgs> FromProto(const v1::CreateTreeRequest& request, u
   if (request.has_policy()) args.policy = PolicyFromProto(request.policy());
   args.list_tradeoffs = request.tradeoffs();
   args.carried = request.carried();
+  if (request.max_trees() > 1) args.max_trees = request.max_trees();
   return args;
 }
 

@@ -34,7 +34,7 @@ absl::StatusOr<TreeDetail> FromProto(v1::TreeView view);
 void ToProto(const TreeView& view, TreeDetail detail, const Snapshot* snapshot, v1::Tree& tree);
 
 // Summary and one rank's part. `fabric` (may be null) gives the LIDs. INVALID_ARGUMENT: the
-// communicator has no such rank. O(nodes).
+// communicator has no such rank. FAILED_PRECONDITION: it is a forest. O(nodes).
 absl::Status RankToProto(const TreeView& view, uint32_t rank, const Fabric* fabric, v1::Tree& tree);
 
 // What the switch of that GUID said of itself; nullopt: it is away.
