@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "google/rpc/error_details.pb.h"
@@ -140,6 +141,41 @@ TEST_F(TreesServiceTest, ShowsOneRankOrNone) {
   EXPECT_EQ(summary->height(), tree->height());
   EXPECT_EQ(Get(tree->id(), static_cast<v1::TreeView>(9)).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(TreesServiceTest, AForestIsAnsweredToWhoAsks) {
+  v1::CreateTreeRequest request = All(v1::TREE_TYPE_UNSPECIFIED);
+  request.add_sizes()->set_bytes(4 << 20);
+  request.set_max_trees(1);
+  EXPECT_EQ(Create(request)->forest_size(), 0);
+  request.set_max_trees(8);
+  const auto forest = Create(request);
+  ASSERT_TRUE(forest.ok()) << forest.status();
+  ASSERT_GT(forest->forest_size(), 1);
+  EXPECT_LE(forest->forest_size(), 8);
+  EXPECT_EQ(forest->builder(), v1::TREE_BUILDER_FOREST);
+  double shares = 0;
+  for (const v1::ForestTree& one : forest->forest()) {
+    shares += one.share();
+    EXPECT_EQ(one.parents_size(), 16);
+  }
+  EXPECT_NEAR(shares, 1, 1e-9);
+  EXPECT_TRUE(std::equal(forest->nodes().parents().begin(), forest->nodes().parents().end(),
+                         forest->forest(0).parents().begin()));
+  EXPECT_EQ(Get(forest->id(), v1::TREE_VIEW_FULL)->SerializeAsString(),
+            forest->SerializeAsString());
+  const auto summary = Get(forest->id(), v1::TREE_VIEW_SUMMARY);
+  ASSERT_EQ(summary->forest_size(), forest->forest_size());
+  EXPECT_EQ(summary->forest(0).parents_size(), 0);
+  const auto view = Get(forest->id(), v1::TREE_VIEW_RANK, 3).status();
+  EXPECT_EQ(view.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(view.message()), HasSubstr("is a forest of"));
+  request.set_max_trees(65);
+  EXPECT_EQ(CreateCode(request), absl::StatusCode::kInvalidArgument);
+  request.set_max_trees(8);
+  request.set_builder(v1::TREE_BUILDER_FOREST);  // of answers only
+  EXPECT_EQ(CreateCode(request), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Release(forest->id()), absl::StatusCode::kOk);
 }
 
 TEST_F(TreesServiceTest, NamesFullSwitches) {
