@@ -10,7 +10,7 @@
 namespace coppice {
 namespace {
 
-constexpr double kRounding = 1e-9;
+constexpr double kShareRounding = 1e-9;
 // Of the inner nodes that are equally near, so many are compared by the links between.
 constexpr size_t kMaxWaysCompared = 4;
 
@@ -168,7 +168,7 @@ class ForestBuilder {
     size_t best = turn;
     for (size_t i = 1; i < heads.size(); ++i) {
       const size_t at = (turn + i) % heads.size();
-      if (Room(heads[at]) > Room(heads[best]) + kRounding) best = at;
+      if (Room(heads[at]) > Room(heads[best]) + kShareRounding) best = at;
     }
     return best;
   }
@@ -189,7 +189,7 @@ class ForestBuilder {
       if (is_inner_[h]) continue;
       const uint32_t near = MostRoomInLeaf(h);
       if (near != kNone &&
-          (shape_.inner != InnerHosts::kInTurn || Room(near) >= share_ - kRounding)) {
+          (shape_.inner != InnerHosts::kInTurn || Room(near) >= share_ - kShareRounding)) {
         Hang(h, near);
       } else {
         far.push_back(h);
@@ -209,7 +209,7 @@ class ForestBuilder {
     const auto from = std::partition_point(inner.begin(), inner.end(),
                                            [&](uint32_t h) { return leaf[h] < leaf[host]; });
     for (auto i = from; i != inner.end() && leaf[*i] == leaf[host]; ++i) {
-      if (best == kNone || Room(*i) > Room(best) + kRounding) best = *i;
+      if (best == kNone || Room(*i) > Room(best) + kShareRounding) best = *i;
     }
     return best;
   }
@@ -226,13 +226,13 @@ class ForestBuilder {
   absl::StatusOr<uint32_t> ParentFor(uint32_t host, const std::vector<uint32_t>& inner) {
     uint32_t nearest = UINT32_MAX, most_room = inner[0];
     for (const uint32_t h : inner) {
-      if (Room(h) > Room(most_room) + kRounding) most_room = h;
-      if (Room(h) >= share_ - kRounding) nearest = std::min(nearest, Apart(h, host));
+      if (Room(h) > Room(most_room) + kShareRounding) most_room = h;
+      if (Room(h) >= share_ - kShareRounding) nearest = std::min(nearest, Apart(h, host));
     }
     if (nearest == UINT32_MAX) return most_room;
     std::vector<uint32_t> near;
     for (const uint32_t h : inner) {
-      if (Room(h) >= share_ - kRounding && Apart(h, host) == nearest) near.push_back(h);
+      if (Room(h) >= share_ - kShareRounding && Apart(h, host) == nearest) near.push_back(h);
     }
     const size_t compared = std::min(near.size(), kMaxWaysCompared);
     std::partial_sort(near.begin(), near.begin() + static_cast<ptrdiff_t>(compared), near.end(),
@@ -254,7 +254,7 @@ class ForestBuilder {
                          up ? ways_.Find(child, parent) : ways_.Find(parent, child));
         for (const uint32_t hop : ways_.hops(ways_.way(way))) used = std::max(used, Used(hop));
       }
-      if (i > 0 && used >= least - kRounding * least) continue;
+      if (i > 0 && used >= least - kShareRounding * least) continue;
       least = used;
       best = parents[i];
     }
