@@ -284,7 +284,7 @@ class TreeGolden(ScratchFiles):
         net, members = two_level(4, 4, 8), [f"h{i}" for i in range(32)]
         one = self.tree(net, members, "--bytes", "4M")
         done = self.run_tree(net, members, "--json", "--bytes", "4M", "--trees", "16")
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.returncode, 0, done.stderr)
         tree = json.loads(done.stdout)
         self.assertEqual((tree["type"], tree["builder"]), ("TREE_TYPE_I", "TREE_BUILDER_FOREST"))
         self.assertLess(tree["predicted"]["total_us"], one["predicted"]["total_us"] * 0.7)
