@@ -300,6 +300,10 @@ void CompareFreed(const Shape& shape, Report* report) {
   MPI_Type_free(&pair);
   MPI_Op_free(&add);
   MPI_Comm_free(&comm);
+  // What is freed is settled before another one has a tree.
+  MPI_Comm_dup(shape.comm, &comm);
+  AskForTrees(shape, comm);
+  MPI_Comm_free(&comm);
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
   for (Pending& one : many) MPI_Wait(&one.request, MPI_STATUS_IGNORE);
   ExpectAll(many, what, report);
