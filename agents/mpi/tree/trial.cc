@@ -64,7 +64,8 @@ void Trial::Decide(const Measured& longest) {
 
 void Trial::Settle(Way soonest) {
   const double least = UsualTime(soonest).count();
-  const bool changes = least < kWorthIt * UsualTime(chosen_).count();
+  const double worth = chosen_ == Way::kNative ? kWorthLeavingNative : kWorthIt;
+  const bool changes = least < worth * UsualTime(chosen_).count();
   if (changes) chosen_ = soonest;
   pause_ = changes || !is_settled_ ? kMinPause : std::min(2 * pause_, kMaxPause);
   is_settled_ = true;

@@ -95,8 +95,19 @@ TEST(Trial, IsShortWhereOneWayIsMuchSlower) {
 
 TEST(Trial, StaysNativeUnlessATreeIsClearlySooner) {
   Members members(1);
-  for (int call = 0; call < 2 * Trial::kMost; ++call) members.Call(Fixed(0.99, 1));
-  EXPECT_EQ(members.Call(Fixed(0.99, 1)), Way::kNative);
+  for (int call = 0; call < 2 * Trial::kMost; ++call) members.Call(Fixed(0.95, 1));
+  EXPECT_EQ(members.Call(Fixed(0.95, 1)), Way::kNative);
+}
+
+TEST(Trial, LeavesATreeForTheNativeWaySooner) {
+  Members members(1);
+  for (int call = 0; call < 2 * Trial::kMost; ++call) members.Call(Fixed(0.9, 1));
+  EXPECT_EQ(members.Call(Fixed(0.9, 1)), Way::kTree);
+  for (int calls = 0; members.agreed() < 4; ++calls) {
+    members.Call(Fixed(1.05, 1));
+    ASSERT_LT(calls, 50'000);
+  }
+  EXPECT_EQ(members.Call(Fixed(1.05, 1)), Way::kNative);
 }
 
 TEST(Trial, GoesByWhomItTakesLongest) {
