@@ -34,5 +34,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     coppice::AppendTreeNodes(tree, again);
     if (!coppice::ParseTreeNodes(again, copy).ok() || !(copy == tree)) std::abort();
   }
+  if (auto forest = coppice::ParseForest(text); forest.ok()) {
+    again.clear();
+    coppice::AppendForest(*forest, again);
+    if (*coppice::ParseForest(again) != *forest) std::abort();
+  }
   return 0;
 }

@@ -77,6 +77,11 @@ absl::Status CheckForest(const Snapshot& snapshot, const CostProfile& profile,
   for (const ForestTree& one : plan.trees) {
     RETURN_IF_ERROR(CheckTree(*snapshot.fabric, one.tree, request.members));
     if (one.tree.type != TreeType::kTypeI) return absl::InternalError("a tree is of type II");
+    const std::vector<uint32_t> children = ChildCounts(one.tree.parents);
+    const uint32_t most = *std::max_element(children.begin(), children.end());
+    if (most > request.nic_degree.value_or(profile.nic_degree)) {
+      return absl::InternalError(absl::StrCat("a rank has ", most, " children"));
+    }
     if (!(one.share > 0)) return absl::InternalError(absl::StrCat("a share of ", one.share));
     shares += one.share;
   }

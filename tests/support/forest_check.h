@@ -11,7 +11,8 @@
 
 namespace coppice {
 
-// INTERNAL says what is wrong: a tree that is no type I tree over the members (CheckTree); a share
+// INTERNAL says what is wrong: a tree that is no type I tree over the members (CheckTree); a rank
+// with more children than its NIC serves; a share
 // that is not above 0, or shares that do not add up to 1; a busiest link that is busy for another
 // time than claimed, or not the busiest.
 absl::Status CheckForest(const Snapshot& snapshot, const CostProfile& profile,

@@ -74,7 +74,7 @@ class ForestPlanner {
     if (hosts_.count() > 1) {
       for (const ForestShape& shape : ShapesToTry(hosts_, max_trees)) {
         ASSIGN_OR_RETURN(std::vector<ShapedTree> trees, BuildForest(hosts_, shape, ways_));
-        RETURN_IF_ERROR(AddCandidate(shape, std::move(trees)));
+        if (FitsNics(trees)) RETURN_IF_ERROR(AddCandidate(shape, std::move(trees)));
       }
     }
     Follow();
@@ -101,6 +101,15 @@ class ForestPlanner {
     added.first_us = FirstPacketUs(added.trees, added.edges, ways_);
     if (!IsKnown(added.trees)) candidates_.push_back(std::move(added));
     return absl::OkStatus();
+  }
+
+  // Whether no NIC has more children in any tree than it serves.
+  bool FitsNics(const std::vector<ShapedTree>& trees) const {
+    const uint32_t most = request_.nic_degree.value_or(profile_.nic_degree);
+    return std::all_of(trees.begin(), trees.end(), [most](const ShapedTree& one) {
+      const std::vector<uint32_t> children = ChildCounts(one.parents);
+      return *std::max_element(children.begin(), children.end()) <= most;
+    });
   }
 
   // Another shape has given the same trees.

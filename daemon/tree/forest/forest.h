@@ -67,8 +67,9 @@ struct ForestPlan {
 inline constexpr uint32_t kMaxForestRanks = 1024;
 
 // At least one and at most `max_trees` trees for Allreduces of the request's sizes. What is chosen
-// from: shapes (shapes.h) and the one tree of type I that PlanTree gives, with the request's width,
-// builder and degree, which a forest knows not. All are laid on their routes; in order of what they
+// from: shapes (shapes.h) that keep the NICs' degree in each tree, and the one tree of type I that
+// PlanTree gives, with the request's width and builder, which a forest knows not. All are laid on
+// their routes; in order of what they
 // are likely to take they are followed packet by packet, the quickest of them once more and
 // farther; the quickest is taken.
 //

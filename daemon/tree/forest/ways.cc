@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "daemon/base/status_macros.h"
+#include "daemon/tree/even_routes.h"
 
 namespace coppice {
 
@@ -14,13 +15,12 @@ uint32_t ForestWays::PositionOf(ChannelIndex channel) {
   const auto [at, is_new] =
       position_.try_emplace(channel.value(), static_cast<uint32_t>(channels_.size()));
   if (!is_new) return at->second;
-  const double known = snapshot_.fabric->capacity_gbps(channel);
-  const double gbps = known > 0 ? known : profile_.port_gbps;
+  const double gbps = KnownCapacity(snapshot_, profile_, channel);
   const double u = std::clamp<double>(snapshot_.utilisation(channel), 0, kMaxUtilisation);
   WayChannel added;
   added.index = channel;
   added.us_per_byte = SerialisationUs(1, gbps * (1 - u));
-  added.head_us = profile_.link_us + SerialisationUs(profile_.mtu_bytes, gbps) * u / (2 * (1 - u));
+  added.head_us = profile_.link_us + WaitUs(profile_, gbps, u);
   channels_.push_back(added);
   return at->second;
 }
@@ -39,9 +39,8 @@ absl::StatusOr<uint32_t> ForestWays::Find(uint32_t from_rank, uint32_t to_rank) 
   way.begin = static_cast<uint32_t>(hops_.size());
   for (const ChannelIndex channel : path_) {
     hops_.push_back(PositionOf(channel));
-    const double known_gbps = fabric.capacity_gbps(channel);
     way.tail_us_per_byte = std::max(
-        way.tail_us_per_byte, SerialisationUs(1, known_gbps > 0 ? known_gbps : profile_.port_gbps));
+        way.tail_us_per_byte, SerialisationUs(1, KnownCapacity(snapshot_, profile_, channel)));
   }
   if (profile_.forward_includes_serialisation) way.tail_us_per_byte = 0;
   way.end = static_cast<uint32_t>(hops_.size());

@@ -185,6 +185,7 @@ TEST(Forest, IsWhatItClaimsAndTheSameAgain) {
     }
     TreeRequest request = Allreduce(members, 1 << 18);
     request.sizes.push_back({1 << 16, 2});
+    if (i % 4 != 0) request.nic_degree = 2 + generator() % 3;
     const uint32_t max_trees = 1 + generator() % 16;
     const auto plan = PlanForest(snapshot, profile, request, max_trees);
     ASSERT_TRUE(plan.ok()) << plan.status();
@@ -219,6 +220,12 @@ TEST(Forest, TheVerifierSeesWhatIsWrong) {
   broken = *plan;
   broken.trees[1].tree.parents.assign(6, -1);
   expect_wrong(broken, "root");
+  broken = *plan;
+  broken.trees[1].tree.parents = {-1, 0, 0, 0, 0, 0};
+  TreeRequest narrow = request;
+  narrow.nic_degree = 4;
+  EXPECT_THAT(std::string(CheckForest(snapshot, Hdr(), narrow, broken).message()),
+              HasSubstr("5 children"));
   broken = *plan;
   broken.busiest.us *= 0.9;
   expect_wrong(broken, "is busy for");
