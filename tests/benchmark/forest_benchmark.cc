@@ -138,11 +138,11 @@ class Comparison {
   // The least of all shapes that the planner has followed or not.
   double BestUs() const {
     const MemberPlaces places = Must(FindMemberPlaces(case_.snapshot, case_.members));
-    ForestWays ways(case_.snapshot, profile_, places);
+    ForestRoutes routes(case_.snapshot, profile_, places);
     const ForestHosts hosts = FindForestHosts(case_.snapshot, places);
     double least = std::numeric_limits<double>::infinity();
     for (const ForestShape& shape : ShapesToTry(hosts, kMaxTrees)) {
-      least = std::min(least, Us(Must(BuildForest(hosts, shape, ways))));
+      least = std::min(least, Us(Must(BuildForest(hosts, shape, routes))));
     }
     return least;
   }

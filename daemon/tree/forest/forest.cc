@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/tree/forest/routes.h"
 #include "daemon/tree/forest/shapes.h"
 #include "daemon/tree/forest/walk.h"
-#include "daemon/tree/forest/ways.h"
 #include "daemon/tree/planner.h"
 
 namespace coppice {
@@ -67,13 +67,13 @@ class ForestPlanner {
         profile_(profile),
         request_(request),
         hosts_(FindForestHosts(snapshot, places)),
-        ways_(snapshot, profile, places) {}
+        routes_(snapshot, profile, places) {}
 
   absl::StatusOr<ForestPlan> Plan(uint32_t max_trees) {
     RETURN_IF_ERROR(AddPlannersTree());
     if (hosts_.count() > 1) {
       for (const ForestShape& shape : ShapesToTry(hosts_, max_trees)) {
-        ASSIGN_OR_RETURN(std::vector<ShapedTree> trees, BuildForest(hosts_, shape, ways_));
+        ASSIGN_OR_RETURN(std::vector<ShapedTree> trees, BuildForest(hosts_, shape, routes_));
         if (FitsNics(trees)) RETURN_IF_ERROR(AddCandidate(shape, std::move(trees)));
       }
     }
@@ -94,11 +94,11 @@ class ForestPlanner {
     Weighed added;
     added.shape = shape;
     added.trees = std::move(trees);
-    ASSIGN_OR_RETURN(added.edges, FindEdges(added.trees, ways_));
+    ASSIGN_OR_RETURN(added.edges, FindEdges(added.trees, routes_));
     ForEachSize([&](uint64_t bytes, double weight) {
-      added.busiest_us += weight * BusiestUs(added.trees, added.edges, ways_, bytes);
+      added.busiest_us += weight * BusiestUs(added.trees, added.edges, routes_, bytes);
     });
-    added.first_us = FirstPacketUs(added.trees, added.edges, ways_);
+    added.first_us = FirstPacketUs(added.trees, added.edges, routes_);
     if (!IsKnown(added.trees)) candidates_.push_back(std::move(added));
     return absl::OkStatus();
   }
@@ -154,13 +154,13 @@ class ForestPlanner {
   bool FollowOne(uint64_t max_hops, Weighed& one, uint64_t& left) const {
     uint64_t hops = 0;
     ForEachSize([&](uint64_t bytes, double) {
-      hops += HopsToFollow(one.trees, one.edges, ways_, bytes, max_hops);
+      hops += HopsToFollow(one.trees, one.edges, routes_, bytes, max_hops);
     });
     if (hops > left && left < kMaxHopsFollowed) return false;  // the first one always is
     left -= std::min(left, hops);
     double total_us = 0;
     ForEachSize([&](uint64_t bytes, double weight) {
-      total_us += weight * FollowForest(one.trees, one.edges, ways_, bytes, max_hops);
+      total_us += weight * FollowForest(one.trees, one.edges, routes_, bytes, max_hops);
     });
     one.total_us = total_us;
     return true;
@@ -217,13 +217,13 @@ class ForestPlanner {
 
   // By the shares alone, whole packets apart.
   BusiestLink Busiest(const Weighed& one) const {
-    std::vector<double> messages(ways_.channels().size(), 0);
+    std::vector<double> messages(routes_.channels().size(), 0);
     std::vector<uint32_t> counts(messages.size(), 0);
     const uint32_t ranks = static_cast<uint32_t>(request_.members.size());
     for (size_t edge = 0; edge < one.edges.up.size(); ++edge) {
       if (one.trees[edge / ranks].parents[edge % ranks] == AggregationTree::kNoParent) continue;
-      for (const uint32_t way : {one.edges.up[edge], one.edges.down[edge]}) {
-        for (const uint32_t hop : ways_.hops(ways_.way(way))) {
+      for (const uint32_t route : {one.edges.up[edge], one.edges.down[edge]}) {
+        for (const uint32_t hop : routes_.hops(routes_.route(route))) {
           messages[hop] += one.trees[edge / ranks].share;
           ++counts[hop];
         }
@@ -232,7 +232,7 @@ class ForestPlanner {
     const double bytes = BytesOfMessages(profile_, request_).up;
     BusiestLink busiest;
     for (size_t c = 0; c < messages.size(); ++c) {
-      const WayChannel& channel = ways_.channels()[c];
+      const ForestChannel& channel = routes_.channels()[c];
       const double us = messages[c] * bytes * channel.us_per_byte;
       if (us < busiest.us || (us == busiest.us && channel.index > busiest.channel)) continue;
       busiest = {channel.index, us, counts[c]};
@@ -253,7 +253,7 @@ class ForestPlanner {
   const CostProfile& profile_;
   const TreeRequest& request_;
   ForestHosts hosts_;
-  ForestWays ways_;
+  ForestRoutes routes_;
   std::vector<Weighed> candidates_;
 };
 

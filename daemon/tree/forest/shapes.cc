@@ -12,14 +12,14 @@ namespace {
 
 constexpr double kShareRounding = 1e-9;
 // Of the inner nodes that are equally near, so many are compared by the links between.
-constexpr size_t kMaxWaysCompared = 4;
+constexpr size_t kMaxRoutesCompared = 4;
 
 class ForestBuilder {
  public:
-  ForestBuilder(const ForestHosts& hosts, const ForestShape& shape, ForestWays& ways)
+  ForestBuilder(const ForestHosts& hosts, const ForestShape& shape, ForestRoutes& routes)
       : hosts_(hosts),
         shape_(shape),
-        ways_(ways),
+        routes_(routes),
         slots_(hosts.count(), 0),
         seen_(hosts.count(), 0),
         load_(hosts.count(), 0),
@@ -234,25 +234,26 @@ class ForestBuilder {
     for (const uint32_t h : inner) {
       if (Room(h) >= share_ - kShareRounding && Apart(h, host) == nearest) near.push_back(h);
     }
-    const size_t compared = std::min(near.size(), kMaxWaysCompared);
+    const size_t compared = std::min(near.size(), kMaxRoutesCompared);
     std::partial_sort(near.begin(), near.begin() + static_cast<ptrdiff_t>(compared), near.end(),
                       [&](uint32_t a, uint32_t b) {
                         return std::make_pair(-Room(a), a) < std::make_pair(-Room(b), b);
                       });
     near.resize(compared);
-    return LeastUsedWay(host, near);
+    return LeastUsedRoute(host, near);
   }
 
-  absl::StatusOr<uint32_t> LeastUsedWay(uint32_t host, const std::vector<uint32_t>& parents) {
+  absl::StatusOr<uint32_t> LeastUsedRoute(uint32_t host, const std::vector<uint32_t>& parents) {
     uint32_t best = parents[0];
     double least = 0;
     for (size_t i = 0; i < parents.size(); ++i) {
       double used = 0;
       for (const bool up : {true, false}) {
         const uint32_t child = spokesman_[host], parent = Receiver(parents[i]);
-        ASSIGN_OR_RETURN(const uint32_t way,
-                         up ? ways_.Find(child, parent) : ways_.Find(parent, child));
-        for (const uint32_t hop : ways_.hops(ways_.way(way))) used = std::max(used, Used(hop));
+        ASSIGN_OR_RETURN(const uint32_t route,
+                         up ? routes_.Find(child, parent) : routes_.Find(parent, child));
+        for (const uint32_t hop : routes_.hops(routes_.route(route)))
+          used = std::max(used, Used(hop));
       }
       if (i > 0 && used >= least - kShareRounding * least) continue;
       least = used;
@@ -302,17 +303,17 @@ class ForestBuilder {
   }
 
   absl::Status Use(uint32_t from, uint32_t to) {
-    ASSIGN_OR_RETURN(const uint32_t way, ways_.Find(from, to));
-    used_.resize(ways_.channels().size(), 0);
-    for (const uint32_t hop : ways_.hops(ways_.way(way))) {
-      used_[hop] += share_ * ways_.channels()[hop].us_per_byte;
+    ASSIGN_OR_RETURN(const uint32_t route, routes_.Find(from, to));
+    used_.resize(routes_.channels().size(), 0);
+    for (const uint32_t hop : routes_.hops(routes_.route(route))) {
+      used_[hop] += share_ * routes_.channels()[hop].us_per_byte;
     }
     return absl::OkStatus();
   }
 
   const ForestHosts& hosts_;
   const ForestShape& shape_;
-  ForestWays& ways_;
+  ForestRoutes& routes_;
   std::vector<std::vector<uint32_t>> inner_;  // [tree] hosts
   std::vector<uint32_t> slots_, seen_;        // [host] trees that it is inside of: all, so far
   std::vector<double> load_;                  // [host] what it receives, in messages
@@ -412,8 +413,9 @@ std::vector<ForestShape> ShapesToTry(const ForestHosts& hosts, uint32_t max_tree
 }
 
 absl::StatusOr<std::vector<ShapedTree>> BuildForest(const ForestHosts& hosts,
-                                                    const ForestShape& shape, ForestWays& ways) {
-  return ForestBuilder(hosts, shape, ways).Build();
+                                                    const ForestShape& shape,
+                                                    ForestRoutes& routes) {
+  return ForestBuilder(hosts, shape, routes).Build();
 }
 
 }  // namespace coppice

@@ -23,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/fabric/snapshot.h"
 #include "daemon/tree/forest/forest.h"
-#include "daemon/tree/forest/ways.h"
+#include "daemon/tree/forest/routes.h"
 #include "daemon/tree/tree.h"
 
 namespace coppice {
@@ -45,7 +45,7 @@ struct ShapedTree {
 
 // `hosts` has two hosts at least. NOT_FOUND: ranks without a route. O(trees * hosts * inner).
 absl::StatusOr<std::vector<ShapedTree>> BuildForest(const ForestHosts& hosts,
-                                                    const ForestShape& shape, ForestWays& ways);
+                                                    const ForestShape& shape, ForestRoutes& routes);
 
 // Shapes worth a look, of at most `max_trees` trees.
 std::vector<ForestShape> ShapesToTry(const ForestHosts& hosts, uint32_t max_trees);

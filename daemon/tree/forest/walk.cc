@@ -11,7 +11,7 @@
 namespace coppice {
 namespace {
 
-// One head of one packet before a channel of its way, or at the end of it.
+// One head of one packet before a channel of its route, or at the end of it.
 struct ForestEvent {
   double at_us;
   uint32_t node;  // child end of the edge
@@ -27,14 +27,15 @@ struct ForestEvent {
 
 class ForestWalk {
  public:
-  ForestWalk(absl::Span<const ShapedTree> trees, const ForestEdges& edges, const ForestWays& ways)
+  ForestWalk(absl::Span<const ShapedTree> trees, const ForestEdges& edges,
+             const ForestRoutes& routes)
       : trees_(trees),
         edges_(edges),
-        ways_(ways),
-        profile_(ways.profile()),
+        routes_(routes),
+        profile_(routes.profile()),
         ranks_(static_cast<uint32_t>(trees[0].parents.size())) {
     for (const ShapedTree& tree : trees) children_.push_back(ChildrenOf(tree.parents));
-    channel_free_.resize(ways.channels().size());
+    channel_free_.resize(routes.channels().size());
   }
 
   // Microseconds, T_init apart; `shares` are each tree's bytes.
@@ -86,19 +87,19 @@ class ForestWalk {
     return packet + 1 < packets_[tree] ? mtu : shares_[tree] - uint64_t{packet} * mtu;
   }
   double Wire(uint32_t hop, uint64_t bytes) const {
-    return ways_.channels()[hop].us_per_byte * static_cast<double>(bytes + profile_.header_bytes);
+    return routes_.channels()[hop].us_per_byte * static_cast<double>(bytes + profile_.header_bytes);
   }
   double LeaveUs(absl::Span<const uint32_t> hops, uint64_t bytes) const {
     return hops.empty() ? profile_.same_host_us : profile_.nic.ForwardUs(bytes);
   }
-  const ForestWay& WayOf(uint32_t n, bool down) const {
-    return ways_.way(down ? edges_.down[n] : edges_.up[n]);
+  const ForestRoute& RouteOf(uint32_t n, bool down) const {
+    return routes_.route(down ? edges_.down[n] : edges_.up[n]);
   }
   bool IsLeaf(uint32_t n) const { return children_[n / ranks_].of(n % ranks_).empty(); }
 
   // `n`, or its parent if downwards, lets a packet go at `at_us`.
   void Start(uint32_t n, uint32_t packet, bool down, double at_us) {
-    const auto hops = ways_.hops(WayOf(n, down));
+    const auto hops = routes_.hops(RouteOf(n, down));
     queue_.push({at_us + LeaveUs(hops, Bytes(n / ranks_, packet)), n, packet, 0, down});
   }
 
@@ -111,10 +112,10 @@ class ForestWalk {
       Receive(event.node, event.packet, event.at_us);
       return;
     }
-    const ForestWay& way = WayOf(event.node, event.down);
-    const auto hops = ways_.hops(way);
+    const ForestRoute& route = RouteOf(event.node, event.down);
+    const auto hops = routes_.hops(route);
     if (event.hop < hops.size()) {
-      Cross(event, way, hops);
+      Cross(event, route, hops);
     } else if (event.down) {
       Receive(event.node, event.packet, event.at_us);
     } else {
@@ -123,15 +124,15 @@ class ForestWalk {
     }
   }
 
-  void Cross(const ForestEvent& event, const ForestWay& way, absl::Span<const uint32_t> hops) {
+  void Cross(const ForestEvent& event, const ForestRoute& route, absl::Span<const uint32_t> hops) {
     const uint32_t hop = hops[event.hop];
     const uint64_t bytes = Bytes(event.node / ranks_, event.packet);
     const double start = std::max(event.at_us, channel_free_[hop]);
     channel_free_[hop] = start + Wire(hop, bytes);
     ForestEvent next = event;
-    next.at_us = start + ways_.channels()[hop].head_us;
+    next.at_us = start + routes_.channels()[hop].head_us;
     ++next.hop;
-    if (next.hop == hops.size()) next.at_us += way.tail_us_per_byte * static_cast<double>(bytes);
+    if (next.hop == hops.size()) next.at_us += route.tail_us_per_byte * static_cast<double>(bytes);
     queue_.push(next);
     if (event.hop == 0 && !event.down) {
       OfferNext(event.node, event.packet, channel_free_[hop], hops);
@@ -176,7 +177,7 @@ class ForestWalk {
       copy_free_[rank] = turn + profile_.nic.send_us;
       const uint32_t edge = tree * ranks_ + child;
       Start(edge, packet, true, copy_free_[rank]);
-      const auto hops = ways_.hops(WayOf(edge, true));
+      const auto hops = routes_.hops(RouteOf(edge, true));
       turn += std::max(profile_.nic.send_us, hops.empty() ? 0 : Wire(hops.front(), bytes));
     }
     nodes_[n].may_send_us = turn;
@@ -184,7 +185,7 @@ class ForestWalk {
 
   absl::Span<const ShapedTree> trees_;
   const ForestEdges& edges_;
-  const ForestWays& ways_;
+  const ForestRoutes& routes_;
   const CostProfile& profile_;
   uint32_t ranks_;
   std::vector<ChildLists> children_;  // [tree]
@@ -213,20 +214,20 @@ void ForEachEdge(absl::Span<const ShapedTree> trees, Visit visit) {
 
 // A packet of each tree is a round.
 uint64_t HopsOfRound(absl::Span<const ShapedTree> trees, const ForestEdges& edges,
-                     const ForestWays& ways) {
+                     const ForestRoutes& routes) {
   uint64_t hops = 0;
   ForEachEdge(trees, [&](size_t, size_t, uint32_t, size_t edge) {
-    hops += ways.hops(ways.way(edges.up[edge])).size() +
-            ways.hops(ways.way(edges.down[edge])).size() + 2;
+    hops += routes.hops(routes.route(edges.up[edge])).size() +
+            routes.hops(routes.route(edges.down[edge])).size() + 2;
   });
   return hops;
 }
 
 // Of a message that is followed in part: so many rounds, and twice as many. 0: all of it is.
 uint64_t RoundsOfPart(absl::Span<const ShapedTree> trees, const ForestEdges& edges,
-                      const ForestWays& ways, uint64_t bytes, uint64_t max_hops) {
-  const uint64_t rounds = bytes / (uint64_t{ways.profile().mtu_bytes} * trees.size());
-  const uint64_t most = max_hops / std::max<uint64_t>(1, HopsOfRound(trees, edges, ways));
+                      const ForestRoutes& routes, uint64_t bytes, uint64_t max_hops) {
+  const uint64_t rounds = bytes / (uint64_t{routes.profile().mtu_bytes} * trees.size());
+  const uint64_t most = max_hops / std::max<uint64_t>(1, HopsOfRound(trees, edges, routes));
   if (rounds <= std::max<uint64_t>(most, 3)) return 0;
   return std::max<uint64_t>(1, most / 3);
 }
@@ -254,14 +255,14 @@ std::vector<uint64_t> SharesOf(absl::Span<const ShapedTree> trees, uint64_t byte
   return shares;
 }
 
-absl::StatusOr<ForestEdges> FindEdges(absl::Span<const ShapedTree> trees, ForestWays& ways) {
+absl::StatusOr<ForestEdges> FindEdges(absl::Span<const ShapedTree> trees, ForestRoutes& routes) {
   ForestEdges edges;
   edges.up.resize(trees.size() * trees[0].parents.size());
   edges.down.resize(edges.up.size());
   absl::Status found;
   ForEachEdge(trees, [&](size_t, size_t rank, uint32_t parent, size_t edge) {
-    const auto up = ways.Find(static_cast<uint32_t>(rank), parent);
-    const auto down = ways.Find(parent, static_cast<uint32_t>(rank));
+    const auto up = routes.Find(static_cast<uint32_t>(rank), parent);
+    const auto down = routes.Find(parent, static_cast<uint32_t>(rank));
     found.Update(up.status());
     found.Update(down.status());
     if (!found.ok()) return;
@@ -273,67 +274,67 @@ absl::StatusOr<ForestEdges> FindEdges(absl::Span<const ShapedTree> trees, Forest
 }
 
 double BusiestUs(absl::Span<const ShapedTree> trees, const ForestEdges& edges,
-                 const ForestWays& ways, uint64_t bytes) {
-  const CostProfile& profile = ways.profile();
+                 const ForestRoutes& routes, uint64_t bytes) {
+  const CostProfile& profile = routes.profile();
   const std::vector<uint64_t> shares = SharesOf(trees, bytes, profile.mtu_bytes);
-  std::vector<double> wire_bytes(ways.channels().size(), 0), reducing(trees[0].parents.size(), 0);
+  std::vector<double> wire_bytes(routes.channels().size(), 0), reducing(trees[0].parents.size(), 0);
   ForEachEdge(trees, [&](size_t tree, size_t, uint32_t parent, size_t edge) {
     const auto packets = static_cast<double>(PacketsOf(shares[tree], profile.mtu_bytes));
     const double all = static_cast<double>(shares[tree]) + packets * profile.header_bytes;
-    for (const uint32_t way : {edges.up[edge], edges.down[edge]}) {
-      for (const uint32_t hop : ways.hops(ways.way(way))) wire_bytes[hop] += all;
+    for (const uint32_t route : {edges.up[edge], edges.down[edge]}) {
+      for (const uint32_t hop : routes.hops(routes.route(route))) wire_bytes[hop] += all;
     }
     reducing[parent] += packets * profile.nic.match_us +
                         static_cast<double>(shares[tree]) * profile.nic.reduce_us_per_byte;
   });
   double busiest = *std::max_element(reducing.begin(), reducing.end());
   for (size_t c = 0; c < wire_bytes.size(); ++c) {
-    busiest = std::max(busiest, wire_bytes[c] * ways.channels()[c].us_per_byte);
+    busiest = std::max(busiest, wire_bytes[c] * routes.channels()[c].us_per_byte);
   }
   return busiest;
 }
 
 double FirstPacketUs(absl::Span<const ShapedTree> trees, const ForestEdges& edges,
-                     const ForestWays& ways) {
-  const CostProfile& profile = ways.profile();
+                     const ForestRoutes& routes) {
+  const CostProfile& profile = routes.profile();
   const uint64_t bytes = profile.mtu_bytes;
   double longest = 0;
   for (size_t t = 0; t < trees.size(); ++t) {
     const std::vector<int32_t>& parents = trees[t].parents;
-    std::vector<double> way(parents.size(), -1);  // [rank] from the root and to it
+    std::vector<double> latency(parents.size(), -1);  // [rank] from the root and to it
     const auto edge_us = [&](size_t rank) {
       double us = profile.nic.MatchUs(bytes) + profile.nic.send_us;
       for (const uint32_t number :
            {edges.up[t * parents.size() + rank], edges.down[t * parents.size() + rank]}) {
-        const ForestWay& edge = ways.way(number);
+        const ForestRoute& edge = routes.route(number);
         us += edge.begin == edge.end ? profile.same_host_us : profile.nic.ForwardUs(bytes);
         us += edge.tail_us_per_byte * static_cast<double>(bytes);
-        for (const uint32_t hop : ways.hops(edge)) us += ways.channels()[hop].head_us;
+        for (const uint32_t hop : routes.hops(edge)) us += routes.channels()[hop].head_us;
       }
       return us;
     };
     std::vector<uint32_t> open;
     for (uint32_t r = 0; r < parents.size(); ++r) {
       uint32_t at = r;
-      for (; way[at] < 0 && parents[at] >= 0; at = static_cast<uint32_t>(parents[at])) {
+      for (; latency[at] < 0 && parents[at] >= 0; at = static_cast<uint32_t>(parents[at])) {
         open.push_back(at);
       }
-      if (way[at] < 0) way[at] = 0;
+      if (latency[at] < 0) latency[at] = 0;
       for (; !open.empty(); open.pop_back()) {
-        way[open.back()] = way[parents[open.back()]] + edge_us(open.back());
+        latency[open.back()] = latency[parents[open.back()]] + edge_us(open.back());
       }
-      longest = std::max(longest, way[r]);
+      longest = std::max(longest, latency[r]);
     }
   }
   return longest;
 }
 
 double FollowForest(absl::Span<const ShapedTree> trees, const ForestEdges& edges,
-                    const ForestWays& ways, uint64_t bytes, uint64_t max_hops) {
-  const uint32_t mtu = ways.profile().mtu_bytes;
-  const double init_us = ways.profile().init_us;
-  ForestWalk walk(trees, edges, ways);
-  const uint64_t rounds = RoundsOfPart(trees, edges, ways, bytes, max_hops);
+                    const ForestRoutes& routes, uint64_t bytes, uint64_t max_hops) {
+  const uint32_t mtu = routes.profile().mtu_bytes;
+  const double init_us = routes.profile().init_us;
+  ForestWalk walk(trees, edges, routes);
+  const uint64_t rounds = RoundsOfPart(trees, edges, routes, bytes, max_hops);
   if (rounds == 0) return init_us + walk.Run(SharesOf(trees, bytes, mtu));
   const uint64_t first = rounds * trees.size() * mtu, second = 2 * first;
   const double first_us = walk.Run(SharesOf(trees, first, mtu));
@@ -343,10 +344,10 @@ double FollowForest(absl::Span<const ShapedTree> trees, const ForestEdges& edges
 }
 
 uint64_t HopsToFollow(absl::Span<const ShapedTree> trees, const ForestEdges& edges,
-                      const ForestWays& ways, uint64_t bytes, uint64_t max_hops) {
-  const uint64_t rounds = RoundsOfPart(trees, edges, ways, bytes, max_hops);
-  const uint64_t round_bytes = trees.size() * ways.profile().mtu_bytes;
-  return HopsOfRound(trees, edges, ways) * (rounds == 0 ? bytes / round_bytes + 1 : 3 * rounds);
+                      const ForestRoutes& routes, uint64_t bytes, uint64_t max_hops) {
+  const uint64_t rounds = RoundsOfPart(trees, edges, routes, bytes, max_hops);
+  const uint64_t round_bytes = trees.size() * routes.profile().mtu_bytes;
+  return HopsOfRound(trees, edges, routes) * (rounds == 0 ? bytes / round_bytes + 1 : 3 * rounds);
 }
 
 }  // namespace coppice

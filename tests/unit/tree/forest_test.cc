@@ -148,10 +148,10 @@ TEST(Forest, EveryShapeSpansItsRanks) {
     const auto places = FindMemberPlaces(snapshot, members);
     ASSERT_TRUE(places.ok());
     const ForestHosts hosts = FindForestHosts(snapshot, *places);
-    ForestWays ways(snapshot, profile, *places);
+    ForestRoutes routes(snapshot, profile, *places);
     const TreeRequest request = Allreduce(members, 1 << 20);
     for (const ForestShape& shape : ShapesToTry(hosts, kMaxTrees)) {
-      const auto trees = BuildForest(hosts, shape, ways);
+      const auto trees = BuildForest(hosts, shape, routes);
       ASSERT_TRUE(trees.ok()) << trees.status();
       EXPECT_EQ(trees->size(), shape.trees);
       ForestPlan plan;

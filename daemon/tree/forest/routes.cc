@@ -1,4 +1,4 @@
-#include "daemon/tree/forest/ways.h"
+#include "daemon/tree/forest/routes.h"
 
 #include <algorithm>
 
@@ -7,17 +7,17 @@
 
 namespace coppice {
 
-ForestWays::ForestWays(const Snapshot& snapshot, const CostProfile& profile,
-                       const MemberPlaces& places)
+ForestRoutes::ForestRoutes(const Snapshot& snapshot, const CostProfile& profile,
+                           const MemberPlaces& places)
     : snapshot_(snapshot), profile_(profile), places_(places) {}
 
-uint32_t ForestWays::PositionOf(ChannelIndex channel) {
+uint32_t ForestRoutes::PositionOf(ChannelIndex channel) {
   const auto [at, is_new] =
       position_.try_emplace(channel.value(), static_cast<uint32_t>(channels_.size()));
   if (!is_new) return at->second;
   const double gbps = KnownCapacity(snapshot_, profile_, channel);
   const double u = std::clamp<double>(snapshot_.utilisation(channel), 0, kMaxUtilisation);
-  WayChannel added;
+  ForestChannel added;
   added.index = channel;
   added.us_per_byte = SerialisationUs(1, gbps * (1 - u));
   added.head_us = profile_.link_us + WaitUs(profile_, gbps, u);
@@ -25,7 +25,7 @@ uint32_t ForestWays::PositionOf(ChannelIndex channel) {
   return at->second;
 }
 
-absl::StatusOr<uint32_t> ForestWays::Find(uint32_t from_rank, uint32_t to_rank) {
+absl::StatusOr<uint32_t> ForestRoutes::Find(uint32_t from_rank, uint32_t to_rank) {
   const uint32_t from = places_.endpoint_of_rank[from_rank];
   const uint32_t to = places_.endpoint_of_rank[to_rank];
   const uint64_t key = uint64_t{from} << 32 | to;
@@ -35,18 +35,18 @@ absl::StatusOr<uint32_t> ForestWays::Find(uint32_t from_rank, uint32_t to_rank) 
   const Fabric& fabric = *snapshot_.fabric;
   RETURN_IF_ERROR(snapshot_.routes->Append(fabric.Vertex(places_.endpoints[from]),
                                            fabric.Vertex(places_.endpoints[to]), path_));
-  ForestWay way;
-  way.begin = static_cast<uint32_t>(hops_.size());
+  ForestRoute route;
+  route.begin = static_cast<uint32_t>(hops_.size());
   for (const ChannelIndex channel : path_) {
     hops_.push_back(PositionOf(channel));
-    way.tail_us_per_byte = std::max(
-        way.tail_us_per_byte, SerialisationUs(1, KnownCapacity(snapshot_, profile_, channel)));
+    route.tail_us_per_byte = std::max(
+        route.tail_us_per_byte, SerialisationUs(1, KnownCapacity(snapshot_, profile_, channel)));
   }
-  if (profile_.forward_includes_serialisation) way.tail_us_per_byte = 0;
-  way.end = static_cast<uint32_t>(hops_.size());
-  ways_.push_back(way);
-  known_.emplace(key, static_cast<uint32_t>(ways_.size() - 1));
-  return static_cast<uint32_t>(ways_.size() - 1);
+  if (profile_.forward_includes_serialisation) route.tail_us_per_byte = 0;
+  route.end = static_cast<uint32_t>(hops_.size());
+  routes_.push_back(route);
+  known_.emplace(key, static_cast<uint32_t>(routes_.size() - 1));
+  return static_cast<uint32_t>(routes_.size() - 1);
 }
 
 }  // namespace coppice
