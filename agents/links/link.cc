@@ -26,26 +26,34 @@ constexpr size_t kFramesAtOnce = 16;
 // the other side only that it is gone (RFC 2525, 2.17).
 constexpr size_t kMaxDropped = 4 << 20;
 
-void SetUpSocket(asio::ip::tcp::socket& socket) {
-  std::error_code ignored;
-  socket.set_option(asio::ip::tcp::no_delay(true), ignored);
-  socket.set_option(asio::socket_base::keep_alive(true), ignored);
-  using Number = std::pair<int, int>;
-  for (const auto& [name, value] :
-       {Number(TCP_KEEPIDLE, kAskAfterS), Number(TCP_KEEPINTVL, kAskEveryS),
-        Number(TCP_KEEPCNT, kAskTimes), Number(TCP_USER_TIMEOUT, kUnacknowledgedMs)}) {
-    setsockopt(socket.native_handle(), IPPROTO_TCP, name, &value, sizeof value);
-  }
+bool IsSetUp(int descriptor) {
+  int milliseconds = 0;
+  socklen_t size = sizeof milliseconds;
+  return getsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, &size) == 0 &&
+         milliseconds == kUnacknowledgedMs;
 }
 
 }  // namespace
+
+void SetUpSocket(int descriptor) {
+  struct Option {
+    int level, name, value;
+  };
+  for (const Option& option :
+       {Option{IPPROTO_TCP, TCP_NODELAY, 1}, Option{SOL_SOCKET, SO_KEEPALIVE, 1},
+        Option{IPPROTO_TCP, TCP_KEEPIDLE, kAskAfterS},
+        Option{IPPROTO_TCP, TCP_KEEPINTVL, kAskEveryS}, Option{IPPROTO_TCP, TCP_KEEPCNT, kAskTimes},
+        Option{IPPROTO_TCP, TCP_USER_TIMEOUT, kUnacknowledgedMs}}) {
+    setsockopt(descriptor, option.level, option.name, &option.value, sizeof option.value);
+  }
+}
 
 Link::Link(asio::ip::tcp::socket socket, LinkBounds bounds)
     : socket_(std::move(socket)),
       parting_(socket_.get_executor()),
       bounds_(bounds),
       parser_(bounds.max_payload) {
-  SetUpSocket(socket_);
+  if (!IsSetUp(socket_.native_handle())) SetUpSocket(socket_.native_handle());
 }
 
 void Link::Start(Events events) {

@@ -40,6 +40,10 @@ enum class LinkEnd {
   kUnread,     // the other side does not read, and the queue is full
 };
 
+// Small frames are sent at once, and a host that dies without a word is noticed within half a
+// minute. On Linux a socket that listens hands this on to those that it accepts.
+void SetUpSocket(int descriptor);
+
 class Link final : public std::enable_shared_from_this<Link> {
  public:
   using Clock = std::chrono::steady_clock;
@@ -52,8 +56,7 @@ class Link final : public std::enable_shared_from_this<Link> {
   // How long one that leaves waits for the other side to take the rest and go.
   static constexpr std::chrono::seconds kPartingTime{1};
 
-  // Takes over a connected socket: small frames are sent at once, and a host that dies without a
-  // word is noticed within half a minute.
+  // Takes over a connected socket, and sets it up if its listener has not.
   Link(asio::ip::tcp::socket socket, LinkBounds bounds);
 
   // Begins to read. Once.

@@ -4,10 +4,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <asio/write.hpp>
 #include <cerrno>
 #include <cstdlib>
@@ -173,16 +176,29 @@ TEST(Link, LeavesWithinTheTimeThatItIsGiven) {
   EXPECT_EQ(of_late.frames.size(), kFrames);
 }
 
-// What is under way to a host that is gone keeps the kernel from asking whether it is there.
-TEST(Link, BoundsHowLongBytesMayBeUnacknowledged) {
+using SocketNumbers = std::array<int, 4>;
+
+// Frames are sent at once; silence is asked about; what is under way to a host that is gone keeps
+// the kernel from asking, so that has a bound of its own.
+SocketNumbers NumbersOf(int descriptor) {
+  const auto number = [descriptor](int level, int name) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    EXPECT_EQ(getsockopt(descriptor, level, name, &value, &size), 0);
+    return value;
+  };
+  return {number(IPPROTO_TCP, TCP_NODELAY), number(SOL_SOCKET, SO_KEEPALIVE),
+          number(IPPROTO_TCP, TCP_KEEPIDLE), number(IPPROTO_TCP, TCP_USER_TIMEOUT)};
+}
+constexpr SocketNumbers kSetUp = {1, 1, 10, 25'000};
+
+TEST(Link, SetsUpASocketThatNobodyHasSetUp) {
   asio::io_context io;
   auto [near_socket, far_socket] = Connected(io);
   const int descriptor = near_socket.native_handle();
+  ASSERT_NE(NumbersOf(descriptor), kSetUp);
   const auto near = std::make_shared<Link>(std::move(near_socket), Bounds(16, 4));
-  int milliseconds = 0;
-  socklen_t size = sizeof milliseconds;
-  ASSERT_EQ(getsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, &size), 0);
-  EXPECT_EQ(milliseconds, 25'000);
+  EXPECT_EQ(NumbersOf(descriptor), kSetUp);
 }
 
 TEST(Link, AddressesAreHostAndPort) {
@@ -315,6 +331,28 @@ TEST(LinkListener, OfStrangersTheOldestGoes) {
   sockets.back().non_blocking(true);
   EXPECT_EQ(sockets.back().read_some(asio::buffer(&byte, 1), error), 0);
   EXPECT_EQ(error, asio::error::would_block);  // the youngest is still there
+}
+
+// This process's end of a connection to `port` that was accepted there; -1: there is none.
+int AcceptedAt(uint16_t port) {
+  for (int descriptor = 3; descriptor < 256; ++descriptor) {
+    sockaddr_in here = {}, there = {};
+    socklen_t size = sizeof here, size_there = sizeof there;
+    if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&here), &size) == 0 &&
+        here.sin_port == htons(port) &&
+        getpeername(descriptor, reinterpret_cast<sockaddr*>(&there), &size_there) == 0) {
+      return descriptor;
+    }
+  }
+  return -1;
+}
+
+TEST(LinkListener, SetsUpWhatItAccepts) {
+  asio::io_context io;
+  const Door door(io, {});
+  const asio::ip::tcp::socket stranger = door.Knock(io);
+  ASSERT_TRUE(RunUntil(io, [&] { return door.listener->strangers() == 1; }));
+  EXPECT_EQ(NumbersOf(AcceptedAt(door.listener->port())), kSetUp);
 }
 
 TEST(LinkListener, RefusesWhatIsNoAddressOrIsTaken) {
