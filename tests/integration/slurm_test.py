@@ -91,7 +91,7 @@ class SlurmTest(unittest.TestCase):
                    lambda: str(self.slurm.show(wide)))
         self.slurm.run("scancel", held)
         self.slurm.wait_for(wide, "RUNNING")
-        self.assertIsNotNone(self.site.job_of(wide))
+        self.assertIsNotNone(self.site.job_of(wide), self.site.log())
 
     def test_who_says_where_is_not_steered(self):
         number = self.slurm.submit("sleep 600", "-N2", "-w", f"{HOSTS[3]},{HOSTS[4]}")
