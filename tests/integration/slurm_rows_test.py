@@ -204,6 +204,21 @@ class SteeringTest(unittest.TestCase):
         self.assertLess(max(map(len, arguments)), 100)
         self.assertEqual(how["stdin"].split(), nodes)
 
+    def test_who_cannot_be_put_off_is_not_told_nodes(self):
+        """It runs by now, or Slurm fails, before or after it was put off."""
+        for works, tries in ([False], 1), ([True, False, True], 3):
+            told, asked = Told(), Asked({"id": "3", "nodes": ["n1"], "node_list": "n1"})
+            answers, words = iter(works), []
+
+            def update(number, **values):
+                words.append(list(values))
+                if not next(answers):
+                    raise slurm.Failed("scontrol: Job is no longer pending execution")
+            told.update = update
+            self.assertEqual(self.steering(told, asked).steer(WAITING, ["n1"]), [])
+            self.assertEqual(words, [["StartTime"], ["ReqNodeList", "StartTime", "AdminComment"], ["StartTime"]][:tries])
+            self.assertEqual(asked.questions[-1][0], ("placement", "release", "3"))
+
     def test_a_coppicectl_that_cannot_run_is_no_daemon_away(self):
         with tempfile.TemporaryDirectory() as scratch:
             asks = daemon.Daemon(settings.Settings(state_dir=scratch, coppicectl=scratch), SILENT)

@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import types
 import unittest
 
 from slurm_cluster import wait_until
 from slurm_site import HOSTS, SlurmSite
 
 COPPICED, COPPICECTL, PLAN, DEPLOY = (sys.argv.pop(1) for _ in range(4))
+sys.path.insert(0, DEPLOY)
 LEAVES = [set(HOSTS[:4]), set(HOSTS[4:])]
 
 # A batch script that has a tree, says which, and stays until it is told to go.
@@ -92,6 +94,22 @@ class SlurmTest(unittest.TestCase):
         self.slurm.run("scancel", held)
         self.slurm.wait_for(wide, "RUNNING")
         self.assertIsNotNone(self.site.job_of(wide), self.site.log())
+
+    def test_who_was_started_meanwhile_is_left_as_it_is(self):
+        """Slurm took the very nodes that the steward was about to name."""
+        from coppice_slurm import settings, slurm, steering  # pylint: disable=import-outside-toplevel
+        self.site.stop_steward()
+        number = self.slurm.submit("sleep 600", "-N2", user="nobody")
+        self.slurm.wait_for(number, "RUNNING")
+        nodes = self.slurm.nodes_of(number)
+        chosen = settings.load(self.site.settings)
+        told = slurm.Slurm(chosen)
+        journal = types.SimpleNamespace(say=lambda *_, **__: None)
+        steers = steering.Steering(chosen, told, None, journal, "copse")
+        self.assertFalse(steers.tell_nodes(number, {"id": "3", "node_list": ",".join(nodes)}))
+        self.assertEqual(told.admin_comment(number), "(null)")
+        told.update(number, AdminComment="can be changed")
+        self.assertEqual(self.slurm.nodes_of(number), nodes)
 
     def test_who_says_where_is_not_steered(self):
         number = self.slurm.submit("sleep 600", "-N2", "-w", f"{HOSTS[3]},{HOSTS[4]}")

@@ -4,6 +4,7 @@
     or simply waiting for nothing but nodes
           |  placement of Coppice's on nodes that are idle now
           v
+    put off if it has not started, then
     "ReqNodeList=..., StartTime=now"  --- starts there -------> the prolog starts the placement
           |
           +--- not within `steer_s` ---> ReqNodeList is taken back: Slurm's own choice
@@ -21,6 +22,8 @@ from coppice_slurm.whole_nodes import has_features, wants_whole_nodes
 WAITS_FOR_NODES = ("None", "BeginTime", "Resources", "Priority")
 PUT_OFF, LEFT = "coppice-steer", "coppice-left-to-slurm"
 HOSTS_KEPT_S = 60
+# How long a job is put off while it is told its nodes. Told at once, it has waited no longer.
+TOLD_WITHIN_S = 30
 
 
 class Steering:
@@ -105,9 +108,22 @@ class Steering:
             self.journal.say(f"job {job['id']} is left to Slurm: {error}")
             return []
         self.steered[job["id"]] = (time.monotonic() + self.settings.steer_s, job["uid"])
-        told = self.tell(job["id"], ReqNodeList=placement["node_list"], StartTime="now",
-                         AdminComment=f"coppice-placement={placement['id']}")
-        return placement["nodes"] if told else []
+        if self.tell_nodes(job["id"], placement):
+            return placement["nodes"]
+        self.release(placement["id"], job["uid"])
+        return []
+
+    def tell_nodes(self, number, placement):
+        """False: Slurm has started it meanwhile, or cannot be told. Of a job that runs ReqNodeList is another
+        thing, a wish to shrink it; afterwards nobody can change that job where no slurmdbd counts it (Slurm
+        22.05). A later begin is refused then, and once it is taken nothing starts the job in between."""
+        if not self.tell(number, StartTime=f"now+{TOLD_WITHIN_S}"):
+            return False
+        if self.tell(number, ReqNodeList=placement["node_list"], StartTime="now",
+                     AdminComment=f"coppice-placement={placement['id']}"):
+            return True
+        self.tell(number, StartTime="now")
+        return False
 
     def place(self, job, candidates):
         """A placement for what the job does, if its user said that. Away, Refused, Failed."""
@@ -182,8 +198,11 @@ class Steering:
             return False
         self.journal.say(f"job {number} did not start on the nodes chosen, Slurm chooses anew")
         if placement is not None:
-            try:
-                self.daemon.ask("placement", "release", placement.group(1), user=uid)
-            except (Away, Refused, Failed):
-                pass  # it is over, or will be when its term is
+            self.release(placement.group(1), uid)
         return True
+
+    def release(self, placement, uid):
+        try:
+            self.daemon.ask("placement", "release", placement, user=uid)
+        except (Away, Refused, Failed):
+            pass  # it is over, or will be when its term is
