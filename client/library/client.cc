@@ -121,6 +121,7 @@ Outcome CheckRequest(const coppice_tree_request& request) {
   if (request.type < COPPICE_TREE_AUTO || request.type > COPPICE_TREE_TYPE_II) {
     return Wrong("coppice_tree_request.type: no such type");
   }
+  if (request.reserved != 0) return Wrong("coppice_tree_request.reserved: is not 0");
   return {};
 }
 
@@ -366,6 +367,17 @@ const int32_t* coppice_tree_parents(const coppice_tree* tree) {
 }
 const int32_t* coppice_tree_order(const coppice_tree* tree) {
   return tree->answer.order.empty() ? nullptr : tree->answer.order.data();
+}
+
+uint32_t coppice_forest_trees(const coppice_tree* tree) {
+  return static_cast<uint32_t>(tree->answer.forest.size());
+}
+double coppice_forest_share(const coppice_tree* tree, uint32_t number) {
+  return number < tree->answer.forest.size() ? tree->answer.forest[number].share : 0;
+}
+const int32_t* coppice_forest_parents(const coppice_tree* tree, uint32_t number) {
+  const auto& forest = tree->answer.forest;
+  return number < forest.size() ? forest[number].parents.data() : nullptr;
 }
 
 coppice_status coppice_tree_carriage(const coppice_tree* tree, coppice_carriage* carriage) {

@@ -154,6 +154,10 @@ typedef struct coppice_tree_request {
   int advise;     /* plan and take nothing; such a tree has id 0 */
   int carried;    /* type II only over switches that carry data (coppice_tree_carriage), and with
                      COPPICE_TREE_AUTO only if it is known what they take */
+  uint32_t
+      max_trees;     /* above 1: for an Allreduce of at most 1,024 ranks, and not with
+                        COPPICE_TREE_TYPE_II, a forest of at most so many trees, if that is sooner */
+  uint32_t reserved; /* 0 */
 } coppice_tree_request;
 
 typedef struct coppice_tree coppice_tree;
@@ -182,6 +186,13 @@ COPPICE_API const int32_t* coppice_tree_parents(const coppice_tree* tree);
 /* [ranks] all ranks so that those near each other on the fabric are neighbours, the root first
  * if it is one; lives as long as the handle. NULL: the daemon does not say. */
 COPPICE_API const int32_t* coppice_tree_order(const coppice_tree* tree);
+/* A forest: so many trees over the ranks, each of which carries its share of every message, all at
+ * once. 0: it is one tree. The first of a forest is what coppice_tree_parents gives. */
+COPPICE_API uint32_t coppice_forest_trees(const coppice_tree* tree);
+/* Of tree `number`, below coppice_forest_trees: its share, of 1 in all, and [ranks] the parent of
+ * each rank, -1 of the root; lives as long as the handle. Else 0 and NULL. */
+COPPICE_API double coppice_forest_share(const coppice_tree* tree, uint32_t number);
+COPPICE_API const int32_t* coppice_forest_parents(const coppice_tree* tree, uint32_t number);
 
 /* How members use the switches that carry a tree of type II: agents/switch/README.md has the
  * frames. A node is child number c of its parent if c nodes with smaller numbers have the same

@@ -76,6 +76,12 @@ class Tree {
   uint32_t root() const { return coppice_tree_root(tree_.get()); }
   int32_t parent(uint32_t node) const { return coppice_tree_parents(tree_.get())[node]; }
   const int32_t* order() const { return coppice_tree_order(tree_.get()); }  // null: unknown
+  // Of a forest; 0: it is one tree. Each has its share of every message.
+  uint32_t trees() const { return coppice_forest_trees(tree_.get()); }
+  double share(uint32_t number) const { return coppice_forest_share(tree_.get(), number); }
+  int32_t parent(uint32_t rank, uint32_t number) const {
+    return coppice_forest_parents(tree_.get(), number)[rank];
+  }
 
  private:
   struct Free {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 
 namespace coppice {
@@ -79,6 +80,49 @@ bool DecodeNodes(std::string_view message, TreeAnswer& tree) {
     if (in.field() == 5) in.AppendTo(tree.order);
     return true;
   });
+}
+
+bool DecodeForestTree(std::string_view message, TreeAnswer::ForestTree& tree) {
+  return ForEachField(message, [&](Reader& in) {
+    if (in.field() == 1) tree.share = in.real();
+    if (in.field() == 2) in.AppendTo(tree.parents);
+    return true;
+  });
+}
+
+// Each node is walked up from until a node that is known to lead to the root: O(nodes).
+bool AllLeadTo(size_t root, const std::vector<int32_t>& parents) {
+  const size_t count = parents.size();
+  if (root >= count || parents[root] != -1) return false;
+  constexpr uint32_t kUnknown = 0, kRoot = 1;
+  std::vector<uint32_t> walk_of(count, kUnknown);  // number of the walk that came by
+  walk_of[root] = kRoot;
+  for (size_t start = 0; start < count; ++start) {
+    const uint32_t walk = static_cast<uint32_t>(start) + 2;
+    size_t node = start;
+    while (walk_of[node] == kUnknown) {
+      walk_of[node] = walk;
+      const int32_t parent = parents[node];
+      if (parent < 0 || static_cast<size_t>(parent) >= count) return false;
+      node = static_cast<size_t>(parent);
+    }
+    if (walk_of[node] == walk) return false;  // a ring
+  }
+  return true;
+}
+
+// Over ranks alone, and the first one is the tree itself.
+bool IsForest(const TreeAnswer& tree) {
+  double shares = 0;
+  for (const TreeAnswer::ForestTree& one : tree.forest) {
+    const auto root = std::find(one.parents.begin(), one.parents.end(), -1);
+    if (one.parents.size() != tree.ranks || !(one.share > 0) ||
+        !AllLeadTo(static_cast<size_t>(root - one.parents.begin()), one.parents)) {
+      return false;
+    }
+    shares += one.share;
+  }
+  return std::abs(shares - 1) < 1e-6 && tree.forest.front().parents == tree.parents;
 }
 
 // Each rank once, the root first if it is one.
@@ -175,7 +219,7 @@ std::string EncodeTreeRequest(const coppice_tree_request& request, std::string_v
   writer.Number(5, OperationNumber(request.operation));
   writer.Bytes(6, Writer().Number(1, request.bytes).text());
   writer.Number(7, static_cast<uint64_t>(request.type)).Number(9, request.width);
-  return writer.Number(15, request.carried != 0 ? 1 : 0).text();
+  return writer.Number(15, request.carried != 0 ? 1 : 0).Number(16, request.max_trees).text();
 }
 
 bool DecodeCarriage(std::string_view message, TreeAnswer& tree) {
@@ -203,36 +247,21 @@ bool DecodeTree(std::string_view message, TreeAnswer& tree) {
     if (field == 19) tree.root = number;
     if (field == 12) return DecodePrediction(in.bytes(), tree.predicted_us);
     if (field == 26) return DecodeCarriage(in.bytes(), tree);
+    if (field == 27) return DecodeForestTree(in.bytes(), tree.forest.emplace_back());
     return field != 20 || DecodeNodes(in.bytes(), tree);
   });
 }
 
-// Each node is walked up from until a node that is known to lead to the root: O(nodes).
 bool IsWhole(const TreeAnswer& tree) {
   const size_t count = tree.parents.size();
-  if (tree.ranks == 0 || tree.ranks > count || tree.root >= count) return false;
-  if (tree.parents[tree.root] != -1) return false;
+  if (tree.ranks == 0 || tree.ranks > count) return false;
   if (!tree.order.empty() && !HasOrder(tree)) return false;
   if (!tree.key.empty() &&
       (tree.key.size() != COPPICE_KEY_BYTES || tree.segment_bytes == 0 || tree.window == 0 ||
        tree.switch_addresses.size() != count - tree.ranks)) {
     return false;
   }
-  constexpr uint32_t kUnknown = 0, kRoot = 1;
-  std::vector<uint32_t> walk_of(count, kUnknown);  // number of the walk that came by
-  walk_of[tree.root] = kRoot;
-  for (size_t start = 0; start < count; ++start) {
-    const uint32_t walk = static_cast<uint32_t>(start) + 2;
-    size_t node = start;
-    while (walk_of[node] == kUnknown) {
-      walk_of[node] = walk;
-      const int32_t parent = tree.parents[node];
-      if (parent < 0 || static_cast<size_t>(parent) >= count) return false;
-      node = static_cast<size_t>(parent);
-    }
-    if (walk_of[node] == walk) return false;  // a ring
-  }
-  return true;
+  return AllLeadTo(tree.root, tree.parents) && (tree.forest.empty() || IsForest(tree));
 }
 
 std::string EncodeWatch(uint64_t job, std::string_view resume_token) {

@@ -72,6 +72,11 @@ struct TreeAnswer {
   std::string reason;
   std::vector<int32_t> parents;  // empty: the answer had no nodes
   std::vector<int32_t> order;    // empty: the answer had none
+  struct ForestTree {
+    double share = 0;
+    std::vector<int32_t> parents;
+  };
+  std::vector<ForestTree> forest;  // empty: one tree
   // How switches carry it; without a key none do.
   std::string key;
   uint32_t segment_bytes = 0, window = 0;
@@ -80,7 +85,8 @@ struct TreeAnswer {
 };
 bool DecodeTree(std::string_view message, TreeAnswer& tree);
 // Its nodes are those of a tree: lists fit each other, and from each node one comes to the root; if
-// it is carried, so by each of its switches.
+// it is carried, so by each of its switches. So is each tree of a forest, whose shares are 1 in
+// all.
 bool IsWhole(const TreeAnswer& tree);
 
 std::string EncodeWatch(uint64_t job, std::string_view resume_token);

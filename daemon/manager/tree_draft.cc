@@ -429,14 +429,20 @@ absl::StatusOr<TreeDraft> DraftTree(const PlanBasis& basis, const JobRecord& job
   const CostProfile& profile = *basis.profile;
   full.clear();
   RETURN_IF_ERROR(FillRequest(job, *basis.endpoints, args, scratch));
+  std::optional<ForestPlan> forest;
   if (args.max_trees.has_value()) {
-    ASSIGN_OR_RETURN(ForestPlan forest,
-                     PlanForest(snapshot, profile, scratch.request, *args.max_trees));
-    if (forest.shape.trees > 0) {  // else it is the planner's tree after all
-      return DraftOfForest(basis, job, args, std::move(forest), scratch);
-    }
+    ASSIGN_OR_RETURN(forest, PlanForest(snapshot, profile, scratch.request, *args.max_trees));
+    if (forest->shape.trees == 0) forest.reset();  // it is the planner's tree after all
+  }
+  if (forest.has_value() && !scratch.request.carried) {
+    return DraftOfForest(basis, job, args, *std::move(forest), scratch);
   }
   absl::StatusOr<TreePlan> plan = PlanTree(snapshot, profile, scratch.capacity, scratch.request);
+  if (forest.has_value()) {
+    const bool is_switches_sooner =
+        plan.ok() && plan->type == TreeType::kTypeII && plan->predicted.total_us < forest->total_us;
+    if (!is_switches_sooner) return DraftOfForest(basis, job, args, *std::move(forest), scratch);
+  }
   if (absl::IsResourceExhausted(plan.status()) && args.type == TreeType::kTypeII) {
     return WithFullSwitches(snapshot, profile, plan.status(), scratch, full);
   }

@@ -107,8 +107,8 @@ Settings ReadSettings(const SettingSource& source, std::string* problems) {
       reader.Number("COPPICE_TREES_AFTER", "collectives", 0, 1'000'000'000, settings.trees_after);
   settings.trees_max_bytes =
       reader.Bytes("COPPICE_TREES_MAX_BYTES", settings.trees_max_bytes, "what is usual");
-  settings.trees_way =
-      reader.Word<TreesWay>("COPPICE_TREES_WAY", {"tree", "chain", "binomial", "exchange"});
+  settings.trees_way = reader.Word<TreesWay>("COPPICE_TREES_WAY",
+                                             {"tree", "chain", "binomial", "exchange", "forest"});
   settings.timeout_ms = reader.Milliseconds("COPPICE_TIMEOUT_MS", settings.timeout_ms);
   settings.start_timeout_ms =
       reader.Milliseconds("COPPICE_START_TIMEOUT_MS", settings.start_timeout_ms);

@@ -12,7 +12,7 @@ namespace coppice::mpi {
 enum class TreesWhen { kNever, kFirstUse, kCreation };
 
 // The way of all collectives of a fixed choice that have it; the others go along the tree.
-enum class TreesWay { kTree, kChain, kBinomial, kExchange };
+enum class TreesWay { kTree, kChain, kBinomial, kExchange, kForest };
 
 // Who aggregates: whoever the daemon finds faster; the ranks (I); switches (II).
 enum class TreesType { kAuto, kRanks, kSwitches };

@@ -43,8 +43,8 @@ static struct {
      "which way is sooner is measured",
      NULL},
     {"COPPICE_TREES_WAY", "trees_way", false,
-     "With trees_max_bytes: along what: tree, or chain, binomial, exchange over its ranks where a "
-     "collective has that",
+     "With trees_max_bytes: along what: tree, or chain, binomial, exchange, forest over its ranks "
+     "where a collective has that",
      NULL},
     {"COPPICE_REORDER", "reorder", false,
      "1: topologies made with reorder are in an order of Coppice's (component coppice of topo)",

@@ -18,6 +18,9 @@ namespace {
 // Of the tree for messages from kMiddle to kLong.
 constexpr uint64_t kAskedInTheMiddle = uint64_t{64} << 10U;
 
+// CreateTreeRequest.max_trees.
+constexpr int kMaxForestRanks = 1024;
+
 // What the others are to be told.
 void Set(GrantedTree granted, CommunicatorTree* tree) {
   tree->told = {};
@@ -30,6 +33,11 @@ void Set(GrantedTree granted, CommunicatorTree* tree) {
   tree->told.has_order = !granted.order.empty() && !granted.is_carried;
   if (tree->told.has_order) tree->near = std::move(granted.order);
   if (granted.id != 0) tree->parents = std::move(granted.parents);
+  if (granted.is_carried || granted.shares.size() > tree->shares.size()) return;
+  tree->told.trees = static_cast<int32_t>(granted.shares.size());
+  std::copy(granted.shares.begin(), granted.shares.end(), tree->shares.begin());
+  std::copy(granted.forest_parents.begin(), granted.forest_parents.end(),
+            tree->forest_parents.begin());
 }
 
 void Tell(MPI_Comm comm, int from, CommunicatorTree* tree) {
@@ -38,8 +46,29 @@ void Tell(MPI_Comm comm, int from, CommunicatorTree* tree) {
     const int ranks = static_cast<int>(tree->parents.size());
     PMPI_Bcast(tree->parents.data(), ranks, MPI_INT32_T, from, comm);
     if (tree->told.has_order) PMPI_Bcast(tree->near.data(), ranks, MPI_INT32_T, from, comm);
+    const int trees = tree->told.trees;
+    if (trees > 0) {
+      PMPI_Bcast(tree->shares.data(), trees, MPI_DOUBLE, from, comm);
+      PMPI_Bcast(tree->forest_parents.data(), trees * ranks, MPI_INT32_T, from, comm);
+    }
   }
   if (RankIn(comm) != from) Session::Get().WaitedForOthers(tree->told.wasted_ms);
+}
+
+// This member's part of a forest, if it is one.
+bool InstallForest(int rank, CommunicatorTree* tree) {
+  tree->forest.resize(static_cast<size_t>(tree->told.trees));
+  auto parents = tree->forest_parents.cbegin();
+  for (size_t number = 0; number < tree->forest.size(); ++number) {
+    ForestPart& part = tree->forest[number];
+    const auto end = parents + static_cast<ptrdiff_t>(tree->parents.size());
+    if (!MakeTreeShape({parents, end}, rank, &part.shape)) return false;
+    parents = end;
+    part.tags = tree->tags;
+    part.tags.first_tag += kFirstForestTag + static_cast<int>(number) * kTagsOfForestTree;
+    if (!part.pieces.Start(Pipeline::Pieces(part.shape))) return false;
+  }
+  return true;
 }
 
 // This member's part: its place, its memory, and whom it follows, which may take *wasted_ms. May
@@ -61,8 +90,11 @@ bool Install(int rank, CommunicatorTree* tree, int* wasted_ms) {
   for (const Way way : {Way::kTree, Way::kChain, Way::kBinomial}) {
     pieces = std::max(pieces, Pipeline::Pieces(tree->ShapeOf(way)));
   }
+  const bool was_tree = tree->forest.empty();
   if (!tree->pieces.Start(pieces) || !tree->whole.Start(1)) return false;
+  if (!InstallForest(rank, tree)) return false;
   tree->revision = tree->told.revision;
+  if (tree->forest.empty() != was_tree) tree->trials.clear();  // there are other ways now
   for (auto& [of, trial] : tree->trials) trial.Restart();
   if (!tree->IsRoot()) return true;
   Session& session = Session::Get();
@@ -177,19 +209,23 @@ bool MayHaveTree(MPI_Comm comm) {
 // are all on one host, where trees know no better than the MPI library, or some of them have no
 // memory.
 bool AskForTreeOf(MPI_Comm comm, TreesType type, coppice_operation operation, uint64_t bytes,
-                  Waits waits, CommunicatorTree* tree) {
+                  bool may_be_forest, Waits waits, CommunicatorTree* tree) {
   const bool is_leader = RankIn(comm) == 0;
   const bool is_ready = HasMemoryFor([&] {
     tree->tags.members = GroupRanks(comm);
     tree->parents.resize(tree->tags.members.size());
     tree->near.resize(tree->tags.members.size());
     tree->hosts.resize(tree->tags.members.size());
+    const uint32_t max_trees = may_be_forest ? kMaxForestTrees : 0;
+    tree->shares.resize(max_trees);
+    tree->forest_parents.resize(max_trees * tree->parents.size());
     if (!is_leader) return true;
     std::vector<uint32_t> ranks;
     for (size_t rank = 0; rank < tree->parents.size(); ++rank) {
       ranks.push_back(static_cast<uint32_t>(tree->tags.members.World(static_cast<int>(rank))));
     }
-    tree->question = std::make_shared<TreeQuestion>(std::move(ranks), type, operation, bytes);
+    tree->question =
+        std::make_shared<TreeQuestion>(std::move(ranks), type, operation, bytes, max_trees);
     return true;
   });
   const int own_host = Session::Get().host_number();
@@ -255,6 +291,7 @@ struct CommunicatorTrees {
     uint64_t uses = 0;   // collectives
     uint64_t next = 0;   // the number of the one that asks, or looks for the answer
     uint64_t pause = 0;  // collectives from one look to the next, twice as many each time
+    bool may_be_forest = false;
   };
   // A tree of the type that is wanted; where that turns out to be over switches, one over the ranks
   // beside it, for what switches cannot do and while they are away.
@@ -265,13 +302,13 @@ struct CommunicatorTrees {
     coppice_operation operation = COPPICE_OPERATION_ALLREDUCE;
     uint64_t asked = 0;
   };
-  OfLength of_short, of_middle, of_long;
+  OfLength of_short, of_middle, of_long, of_forest;
   bool were_started = false;  // collectives, since the last TreeOf
   bool is_closed = false;     // no trees any more; the same on all members
 
   template <class Work>
   void ForEachLength(const Work& work) {
-    for (OfLength* const of : {&of_short, &of_middle, &of_long}) work(of);
+    for (OfLength* const of : {&of_short, &of_middle, &of_long, &of_forest}) work(of);
   }
   template <class Work>
   void ForEachPlace(const Work& work) {
@@ -339,11 +376,20 @@ CommunicatorTrees* Begin(MPI_Comm comm) {
     place->next = place->pause = static_cast<uint64_t>(settings.trees_after);
   });
   if (settings.trees == TreesWhen::kCreation) trees->of_short.wanted.next = 0;
+  const bool may_be_forest = SizeOf(comm) <= kMaxForestRanks;
+  trees->of_forest.wanted.may_be_forest = trees->of_forest.over_ranks.may_be_forest = may_be_forest;
   return trees;
 }
 
-// Which of them is for messages of that length, and which length it is asked for.
-CommunicatorTrees::OfLength* TreesFor(uint64_t bytes, CommunicatorTrees* trees, uint64_t* asked) {
+// Which of them is for such messages, and which length it is asked for.
+CommunicatorTrees::OfLength* TreesFor(coppice_operation operation, uint64_t bytes,
+                                      CommunicatorTrees* trees, uint64_t* asked) {
+  const bool is_forest_due = IsWayFixed() ? Session::Get().settings().trees_way == TreesWay::kForest
+                                          : bytes >= kForestFrom;
+  if (operation == COPPICE_OPERATION_ALLREDUCE && is_forest_due) {
+    *asked = std::max(bytes, kForestFrom);
+    return &trees->of_forest;
+  }
   const bool is_middle = bytes >= kMiddle && bytes < kLong && !IsWayFixed();
   *asked = bytes < kMiddle ? bytes : is_middle ? kAskedInTheMiddle : std::max(bytes, kLong);
   if (bytes < kMiddle) return &trees->of_short;
@@ -361,7 +407,9 @@ bool Advance(MPI_Comm comm, TreesType type, coppice_operation operation, uint64_
   const Waits waits = place->pause == 0 ? Waits::kProgram : Waits::kMeanwhile;
   if (place->stage == Stage::kUnasked) {
     SettleFreedTrees();
-    if (!AskForTreeOf(comm, type, operation, bytes, waits, &place->tree)) return false;
+    if (!AskForTreeOf(comm, type, operation, bytes, place->may_be_forest, waits, &place->tree)) {
+      return false;
+    }
     place->stage = Stage::kAsked;
     place->next = now + place->pause;
     if (place->pause != 0) return true;
@@ -453,11 +501,11 @@ void MakeUpForStarted(MPI_Comm comm, CommunicatorTrees* trees) {
     Follow(comm, of->operation, of->asked, of_ranks, of, trees);
   });
   trees->ForEach([comm](CommunicatorTree* tree) {
-    for (TreeBuffers* const buffers : {&tree->pieces, &tree->whole}) {
-      if (tree->id == 0 || !buffers->IsGrowthWanted()) continue;
+    tree->ForEachBuffers([comm, tree](TreeBuffers* buffers) {
+      if (tree->id == 0 || !buffers->IsGrowthWanted()) return;
       tree->started.Drain();
       buffers->Grow(comm);
-    }
+    });
   });
 }
 
@@ -475,7 +523,7 @@ CommunicatorTree* TreeOf(MPI_Comm comm, coppice_operation operation, uint64_t by
   if (std::exchange(trees->were_started, false)) MakeUpForStarted(comm, trees);
   if (trees->is_closed) return nullptr;
   uint64_t asked = 0;
-  CommunicatorTrees::OfLength* const of = TreesFor(bytes, trees, &asked);
+  CommunicatorTrees::OfLength* const of = TreesFor(operation, bytes, trees, &asked);
   return Follow(comm, operation, asked, work, of, trees);
 }
 
@@ -484,7 +532,7 @@ CommunicatorTree* PresentTreeOf(MPI_Comm comm, coppice_operation operation, uint
   if (trees == nullptr) return nullptr;
   trees->were_started = true;
   uint64_t asked = 0;
-  CommunicatorTrees::OfLength* const of = TreesFor(bytes, trees, &asked);
+  CommunicatorTrees::OfLength* const of = TreesFor(operation, bytes, trees, &asked);
   const auto is_over_ranks = [](const CommunicatorTree& tree) {
     return tree.id != 0 && tree.carried == nullptr;
   };

@@ -52,6 +52,13 @@
 
 namespace coppice::mpi {
 
+// One tree of a forest: what there is of it beside the forest's first tree.
+struct ForestPart {
+  TreeShape shape;
+  TreeTags tags;
+  TreeBuffers pieces;
+};
+
 // A tree over the ranks, or one over switches (`carried`). Of the latter rank 0 stands for the
 // root: it asked for it, watches it and tells. When such a tree is broken, which all members see in
 // the same collective, they hold that native broadcast after 1, 2, 4, ... kMaxUntold more, until
@@ -72,23 +79,28 @@ struct CommunicatorTree {
   TreeShape chain, binomial;             // over its ranks
   RankOrder order;                       // of these
   std::unique_ptr<CarriedTree> carried;  // null: over the ranks
+  std::vector<ForestPart> forest;        // over the ranks; its first tree is `shape`; empty: none
   TreeBuffers pieces;  // one for each message of a reduction that is on its way here
   TreeBuffers whole;   // one: a broadcast whose type is more than plain bytes, what is exchanged
-  // What the members are told of a tree, in two broadcasts or three: the second one if there is a
-  // tree, the third one if it has an order.
+  // What the members are told of a tree, in up to five broadcasts: the second one if there is a
+  // tree, the third one if it has an order, the last two if it is a forest.
   struct Told {
     uint64_t id = 0;  // 0: none
     uint32_t revision = 0;
     int32_t wasted_ms = 0;
     int32_t tags = -1;
+    int32_t trees = 0;  // of a forest
     bool is_kept = false, is_pending = false, is_carried = false, has_order = false;
     CarriageTerms terms;
   } told;
   std::vector<int32_t> parents;  // of each rank; there is room before anybody is told
   std::vector<int32_t> near;     // all ranks, the root first, if `has_order`; as much room
-  std::vector<int> hosts;        // of each rank
-  std::string addresses;         // of switches: the root's stand-in's, until it is told
-  bool was_carried = false;      // by switches, once: the same on all members
+  // Of a forest, as in GrantedTree; there is room for kMaxForestTrees where one may be.
+  std::vector<double> shares;
+  std::vector<int32_t> forest_parents;
+  std::vector<int> hosts;    // of each rank
+  std::string addresses;     // of switches: the root's stand-in's, until it is told
+  bool was_carried = false;  // by switches, once: the same on all members
   bool is_change_told = false;
   int untold = 0;    // collectives since the root could last say something
   int patience = 1;  // carried and broken: of these, before it is asked
@@ -101,6 +113,17 @@ struct CommunicatorTree {
     return way == Way::kChain ? chain : way == Way::kBinomial ? binomial : shape;
   }
   bool IsRoot() const { return shape.parent < 0; }
+  // [tree and one more] of so many elements the first that each tree of a forest carries.
+  std::vector<int> FirstElements(int count) const {
+    return mpi::FirstElements({shares.data(), forest.size()}, count);
+  }
+  // Of all memory for messages.
+  template <class Work>
+  void ForEachBuffers(const Work& work) {
+    work(&pieces);
+    work(&whole);
+    for (ForestPart& part : forest) work(&part.pieces);
+  }
   bool IsMember(int rank) const { return rank >= 0 && rank < tags.members.size(); }
   // The root's: whether there is something to say.
   bool IsChanged() const;
@@ -119,6 +142,8 @@ struct CommunicatorTree {
 //     tree    wide, low                       narrow, pipelined   64 hosts, 8 MiB along a star: 25
 //                                                                 times longer
 //
+// Long Allreduces have trees of their own, forests if those are sooner.
+//
 // Bytes of a collective are the same on all members, so that they agree which tree it is and count
 // alike. Whether it goes along the tree, in another way over its ranks, or natively, is measured
 // (trial.h). With COPPICE_TREES_MAX_BYTES it is not: messages of all lengths up to that one go
@@ -129,6 +154,8 @@ struct CommunicatorTree {
 // 1 MiB. From kLong on one tree is the best, which takes 1.6 times as long as the best for kMiddle.
 constexpr uint64_t kMiddle = uint64_t{8} << 10U;
 constexpr uint64_t kLong = uint64_t{256} << 10U;
+// From here on a forest pays: one tree leaves the links of its leaves idle half of the time.
+constexpr uint64_t kForestFrom = uint64_t{1} << 20U;
 
 // Collective over `comm`, for a collective of so many bytes, once; null on all ranks if there is no
 // tree for it. `work`: what it would be for switches: the tree is over switches only if they can do

@@ -47,8 +47,27 @@ Passage::Passage(Route route) : tree_(route.tree), repacked_(route.repacked) {
   if (route.way == Way::kExchange) {
     const ExchangedData data = {flow.layout, flow.count, flow.op, flow.input, flow.result};
     exchange_.emplace(tree_->tags, StepsOf(*tree_, flow), data, tree_->whole);
+  } else if (route.way == Way::kForest) {
+    Divide(flow);
   } else {
-    pipeline_.emplace(tree_->tags, tree_->ShapeOf(route.way), tree_->pieces, std::move(flow));
+    pipelines_.emplace_back(tree_->tags, tree_->ShapeOf(route.way), tree_->pieces, std::move(flow));
+  }
+}
+
+void Passage::Divide(const Flow& flow) {
+  const std::vector<int> first = tree_->FirstElements(flow.count);
+  for (size_t number = 0; number < tree_->forest.size(); ++number) {
+    const ForestPart& part = tree_->forest[number];
+    Flow own = flow;
+    own.count = first[number + 1] - first[number];
+    if (own.count == 0) continue;
+    own.input = ElementAt(flow.input, flow.layout, first[number]);
+    own.result = ElementAt(flow.result, flow.layout, first[number]);
+    own.has_result = true;
+    own.down_from = part.shape.parent;
+    own.down_to = part.shape.children;
+    own.word = flow.word && number == 0;
+    pipelines_.emplace_back(part.tags, part.shape, part.pieces, std::move(own));
   }
 }
 
@@ -62,26 +81,33 @@ void Passage::Begin() {
 bool Passage::Advance() {
   if (!has_begun_) Begin();
   if (is_over_) return true;
-  if (!(pipeline_.has_value() ? pipeline_->Advance() : exchange_->Advance())) return false;
-  End(pipeline_.has_value() ? pipeline_->error() : exchange_->error());
+  bool are_over = true;
+  for (Pipeline& one : pipelines_) are_over &= one.Advance();
+  if (!are_over || (exchange_.has_value() && !exchange_->Advance())) return false;
+  End();
   return true;
 }
 
 int Passage::Run() {
   if (!has_begun_) Begin();
-  if (!is_over_) End(pipeline_.has_value() ? pipeline_->Run() : exchange_->Run());
+  if (is_over_) return error_;
+  Pipeline::Run(&pipelines_);
+  if (exchange_.has_value()) exchange_->Run();
+  End();
   return error_;
 }
 
-void Passage::End(int error) {
+void Passage::End() {
   is_over_ = true;
-  error_ = error;
-  if (error != MPI_SUCCESS) tree_->tags.is_spoilt = true;
-  if (pipeline_.has_value() && pipeline_->is_memory_lost()) {
-    tree_->pieces.Leak();
-    tree_->whole.Leak();
+  if (exchange_.has_value()) error_ = exchange_->error();
+  bool is_memory_lost = false;
+  for (const Pipeline& one : pipelines_) {
+    if (error_ == MPI_SUCCESS) error_ = one.error();
+    is_memory_lost |= one.is_memory_lost();
   }
-  if (error == MPI_SUCCESS && !repacked_.is_sender) error_ = Repack(repacked_, *tree_);
+  if (error_ != MPI_SUCCESS) tree_->tags.is_spoilt = true;
+  if (is_memory_lost) tree_->ForEachBuffers([](TreeBuffers* buffers) { buffers->Leak(); });
+  if (error_ == MPI_SUCCESS && !repacked_.is_sender) error_ = Repack(repacked_, *tree_);
 }
 
 }  // namespace coppice::mpi

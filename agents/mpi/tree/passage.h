@@ -1,11 +1,13 @@
-// One collective's way through this member, over the ranks of a communicator's tree: along it or
-// another one (pipeline.h), or by exchanges (exchange.h). It is advanced until it is over: in one
-// go by a blocking collective, or whenever the program is in MPI (started.h).
+// One collective's way through this member, over the ranks of a communicator's tree: along it,
+// another one or all trees of a forest (pipeline.h), or by exchanges (exchange.h). It is advanced
+// until it is over: in one go by a blocking collective, or whenever the program is in MPI
+// (started.h).
 #ifndef COPPICE_AGENTS_MPI_TREE_PASSAGE_H_
 #define COPPICE_AGENTS_MPI_TREE_PASSAGE_H_
 
 #include <mpi.h>
 
+#include <deque>
 #include <optional>
 
 #include "agents/mpi/tree/collective_table.h"
@@ -37,7 +39,8 @@ struct Route {
   TreeCount what = kCountBarrier;  // or kCountBcast, ...
   CommunicatorTree* tree = nullptr;
   Way way = Way::kTree;  // not kNative
-  // Of a Barrier without input and result; by exchanges only these, layout, count and operation.
+  // Of a Barrier without input and result; by exchanges or a forest only these, layout, count and
+  // operation.
   Flow flow;
   RepackedData repacked;
 };
@@ -58,16 +61,18 @@ class Passage final {
   int error() const { return error_; }
 
   // What the root has said along the way down, if it reaches this member.
-  bool word() const { return pipeline_.has_value() && pipeline_->word(); }
+  bool word() const { return !pipelines_.empty() && pipelines_.front().word(); }
 
  private:
+  // A forest's trees.
+  void Divide(const Flow& flow);
   void Begin();
-  void End(int error);
+  void End();
 
   CommunicatorTree* const tree_;
   const RepackedData repacked_;
   char nothing_[2] = {};  // what a Barrier sends and receives
-  std::optional<Pipeline> pipeline_;
+  std::deque<Pipeline> pipelines_;
   std::optional<Exchanging> exchange_;  // instead
   bool has_begun_ = false, is_over_ = false;
   int error_ = MPI_SUCCESS;

@@ -95,33 +95,50 @@ bool Pipeline::Advance() {
   return true;
 }
 
-int Pipeline::Run() {
-  while (!Advance()) Wait();
-  return error_;
+void Pipeline::Run(std::deque<Pipeline>* pipelines) {
+  for (;;) {
+    bool are_over = true;
+    for (Pipeline& one : *pipelines) are_over &= one.Advance();
+    if (are_over) return;
+    Wait(pipelines);
+  }
 }
 
-void Pipeline::Wait() {
-  MPI_Request* waiting[2];
-  MPI_Request requests[2];
+void Pipeline::Wait(std::deque<Pipeline>* pipelines) {
+  constexpr size_t kMost = 2 * kMaxForestTrees;
+  std::array<Pipeline*, kMost> whose;
+  std::array<MPI_Request*, kMost> waiting;
+  std::array<MPI_Request, kMost> requests;
   int count = 0;
-  for (MPI_Request* const request : awaited_) {
-    if (request == nullptr) continue;
-    requests[count] = *request;
-    waiting[count++] = request;
+  for (Pipeline& one : *pipelines) {
+    if (one.is_over_) continue;
+    for (MPI_Request* const request : one.awaited_) {
+      if (request == nullptr) continue;
+      whose[count] = &one;
+      requests[count] = *request;
+      waiting[count++] = request;
+    }
   }
-  for (std::vector<MPI_Request>* const sends : Sends()) {
-    if (count > 0 || error_ != MPI_SUCCESS) break;
-    Check(PMPI_Waitall(static_cast<int>(sends->size()), sends->data(), MPI_STATUSES_IGNORE));
+  if (count == 0) {
+    for (Pipeline& one : *pipelines) one.WaitForSends();
+    return;
   }
-  if (count == 0) return;
   int ready = MPI_UNDEFINED;
   MPI_Status status = {};
-  const bool is_well = Check(PMPI_Waitany(count, requests, &ready, &status));
+  const int error = PMPI_Waitany(count, requests.data(), &ready, &status);
   // Also after an error, which takes requests away: which of them, MPI libraries see differently.
   for (int i = 0; i < count; ++i) *waiting[i] = requests[i];
-  if (!is_well || ready == MPI_UNDEFINED) return;
+  const bool is_one = ready != MPI_UNDEFINED;
+  if (!whose[is_one ? ready : 0]->Check(error) || !is_one) return;
   // The status of a send says nothing.
-  if (ComesDown(waiting[ready])) Look(status);
+  if (whose[ready]->ComesDown(waiting[ready])) whose[ready]->Look(status);
+}
+
+void Pipeline::WaitForSends() {
+  for (std::vector<MPI_Request>* const sends : Sends()) {
+    if (is_over_ || error_ != MPI_SUCCESS) return;
+    Check(PMPI_Waitall(static_cast<int>(sends->size()), sends->data(), MPI_STATUSES_IGNORE));
+  }
 }
 
 bool Pipeline::AreSent() {

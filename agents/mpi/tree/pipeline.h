@@ -19,6 +19,7 @@
 
 #include <array>
 #include <cstddef>
+#include <deque>
 #include <vector>
 
 #include "agents/mpi/tree/elements.h"
@@ -63,9 +64,9 @@ class Pipeline final {
   // Does what can be done now; waits for nobody. True: this rank's part is done and its buffers are
   // its own again. error(): an error of MPI's, after which messages may be on their way still.
   bool Advance();
-  // Advances until then, and waits within MPI. Returns error().
-  int Run();
   int error() const { return error_; }
+  // Advances all until then, and waits within MPI; of kMaxForestTrees at most.
+  static void Run(std::deque<Pipeline>* pipelines);
 
   // What came down; flow.word if it begins here.
   bool word() const { return word_; }
@@ -80,7 +81,8 @@ class Pipeline final {
   void Allocate();
   void Begin();
   // Until one of those that Advance found awaited is complete.
-  void Wait();
+  static void Wait(std::deque<Pipeline>* pipelines);
+  void WaitForSends();
   std::array<std::vector<MPI_Request>*, 3> Sends() {
     return {&slot_sends_, &leaf_sends_, &down_sends_};
   }

@@ -7,6 +7,8 @@
 // awaited, and they are handed out again. Threads may do all of this at once.
 //
 //     tag = kTagsOfTree * (leader * share + number) + kind
+//
+// The trees of a forest have kinds of their own, from kFirstForestTag on.
 #ifndef COPPICE_AGENTS_MPI_TREE_TAG_POOL_H_
 #define COPPICE_AGENTS_MPI_TREE_TAG_POOL_H_
 
@@ -18,7 +20,19 @@
 namespace coppice::mpi {
 
 // Kinds of messages of one tree.
-enum TreeTag { kUpTag, kDownTag, kDownRestTag, kCopyTag, kLeftTag, kExchangeTag, kTagsOfTree = 8 };
+enum TreeTag {
+  kUpTag,
+  kDownTag,
+  kDownRestTag,
+  kCopyTag,
+  kTagsOfForestTree,  // each of a forest has the kinds before
+  kLeftTag = kTagsOfForestTree,
+  kExchangeTag,
+  kFirstForestTag = 8,
+  kTagsOfTree = 64
+};
+// What a communicator asks for at most.
+constexpr int kMaxForestTrees = (kTagsOfTree - kFirstForestTag) / kTagsOfForestTree;
 
 // A tree's own share of them, and how its messages go.
 struct TreeTags {

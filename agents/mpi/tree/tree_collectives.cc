@@ -61,6 +61,25 @@ bool HasRoom(const Call& call, size_t bytes, CommunicatorTree* tree, TreeBuffers
   return buffers->Reserve(call.comm, bytes);
 }
 
+// Room for so many elements along the way.
+bool HasRoomAlong(const Call& call, Way way, const TypeLayout& layout, int count,
+                  CommunicatorTree* tree) {
+  if (way == Way::kExchange) return HasRoom(call, RoomFor(layout, count), tree, &tree->whole);
+  if (way != Way::kForest) {
+    const size_t bytes = Pipeline::PieceBytes(tree->tags, tree->ShapeOf(way), layout, count);
+    return HasRoom(call, bytes, tree, &tree->pieces);
+  }
+  const std::vector<int> first = tree->FirstElements(count);
+  bool has_room = true;
+  for (size_t number = 0; number < tree->forest.size(); ++number) {
+    ForestPart& part = tree->forest[number];
+    const int own = first[number + 1] - first[number];
+    const size_t bytes = Pipeline::PieceBytes(part.tags, part.shape, layout, own);
+    has_room &= own == 0 || HasRoom(call, bytes, tree, &part.pieces);
+  }
+  return has_room;
+}
+
 // True if the word of the tree's root reaches all ranks.
 enum class Reach { kAll, kSome };
 
@@ -165,13 +184,7 @@ ReductionWay WayOfReduction(const Call& how, const ReductionCall& call, const Ma
   found.tree = tree;
   found.way = WayFor(how, call.what, bytes, in_rank_order, tree);
   if (found.way == Way::kNative || tree->carried != nullptr) return found;
-  const bool has_room =
-      found.way == Way::kExchange
-          ? HasRoom(how, RoomFor(layout, call.count), tree, &tree->whole)
-          : HasRoom(how,
-                    Pipeline::PieceBytes(tree->tags, tree->ShapeOf(found.way), layout, call.count),
-                    tree, &tree->pieces);
-  if (!has_room) return native;
+  if (!HasRoomAlong(how, found.way, layout, call.count, tree)) return native;
   flow->count = call.count;
   flow->goes_up = true;
   flow->op = call.op;
@@ -333,7 +346,7 @@ bool GoAllreduce(const void* send, void* receive, int count, MPI_Datatype type, 
   flow.has_result = true;
   flow.result = receive;
   const bool is_exchanged = found.way == Way::kExchange;
-  if (!is_exchanged) GoDown(tree->ShapeOf(found.way), &flow);
+  if (!is_exchanged && found.way != Way::kForest) GoDown(tree->ShapeOf(found.way), &flow);
   return Go(call, is_exchanged ? Reach::kSome : Reach::kAll,
             {kCountAllreduce, tree, found.way, std::move(flow), {}});
 }
@@ -399,10 +412,12 @@ int PrepareTreesOf(MPI_Comm comm) {
     LayoutOf(MPI_BYTE, &layout);
     SwitchWork of_ranks;
     of_ranks.operation = ReductionOperation::kNone;
-    for (const uint64_t bytes : {uint64_t{0}, kMiddle, kLong}) {
+    for (const uint64_t bytes : {uint64_t{0}, kMiddle, kLong, kForestFrom}) {
       CommunicatorTree* const tree = TreeOf(comm, COPPICE_OPERATION_ALLREDUCE, bytes, of_ranks);
       if (tree == nullptr || tree->carried != nullptr) continue;
-      tree->pieces.Reserve(comm, RoomFor(layout, tree->tags.segment_bytes));
+      const auto in_segments = [comm, room = RoomFor(layout, tree->tags.segment_bytes)](
+                                   TreeBuffers* buffers) { buffers->Reserve(comm, room); };
+      tree->ForEachBuffers(in_segments);
       tree->whole.Reserve(comm, std::max(bytes, kMiddle));
     }
   });

@@ -58,6 +58,11 @@ GrantedTree ReadTree(coppice_tree* tree, size_t ranks) {
     granted.parents.assign(parents, parents + ranks);
     const int32_t* const order = coppice_tree_order(tree);
     if (order != nullptr) granted.order.assign(order, order + ranks);
+    for (uint32_t number = 0; number < coppice_forest_trees(tree); ++number) {
+      granted.shares.push_back(coppice_forest_share(tree, number));
+      const int32_t* const of = coppice_forest_parents(tree, number);
+      granted.forest_parents.insert(granted.forest_parents.end(), of, of + ranks);
+    }
     TreeShape shape;
     const bool is_usable = coppice_tree_nodes(tree) == ranks
                                ? MakeTreeShape(granted.parents, 0, &shape)
@@ -153,6 +158,7 @@ GrantedTree TreeQuestion::AskForTree(Waits waits, std::string* why_not) const {
   request.bytes = bytes_;
   request.type = kTypes[static_cast<size_t>(type_)];
   request.carried = type_ == TreesType::kRanks ? 0 : 1;
+  if (type_ != TreesType::kSwitches) request.max_trees = max_trees_;
   coppice_tree* tree = nullptr;
   Session::Answer answer = Session::Get().Ask(
       [&](coppice_client* client) { return coppice_tree_create(client, &request, &tree); }, {},

@@ -21,7 +21,10 @@ struct GrantedTree {
   uint32_t revision = 0;
   std::vector<int32_t> parents;  // of each rank of the communicator; -1 of the root
   std::vector<int32_t> order;    // of ranks (coppice_tree_order); empty: nobody knows
-  int wasted_ms = 0;             // that were waited for no answer
+  // Of a forest: of each tree, and its ranks' parents, tree after tree. Empty: one tree.
+  std::vector<double> shares;
+  std::vector<int32_t> forest_parents;
+  int wasted_ms = 0;  // that were waited for no answer
   // Over switches: parents are numbered from the number of ranks on (CarriedTree::Join).
   bool is_carried = false;
   CarriageTerms terms;
@@ -36,16 +39,20 @@ GrantedTree AskAgain(uint64_t id, size_t ranks);
 void GiveBack(uint64_t id);
 void GiveBackAll(Waits waits);
 
-// A tree is asked for, for the communicator of these ranks of the world. One that its ranks cannot
-// use is given back, and is none.
+// A tree is asked for, or a forest of at most so many trees, for the communicator of these ranks of
+// the world. One that its ranks cannot use is given back, and is none.
 //
 //   Ask, or AskMeanwhile --> IsAnswered --> Take
 //         \--- Drop, at any time: it is not asked, or what was granted is given back
 class TreeQuestion final {
  public:
   TreeQuestion(std::vector<uint32_t> world_ranks, TreesType type, coppice_operation operation,
-               uint64_t bytes)
-      : world_ranks_(std::move(world_ranks)), type_(type), operation_(operation), bytes_(bytes) {}
+               uint64_t bytes, uint32_t max_trees)
+      : world_ranks_(std::move(world_ranks)),
+        type_(type),
+        operation_(operation),
+        bytes_(bytes),
+        max_trees_(max_trees) {}
 
   // Asks, once.
   void Ask(Waits waits);
@@ -64,6 +71,7 @@ class TreeQuestion final {
   const TreesType type_;
   const coppice_operation operation_;
   const uint64_t bytes_;
+  const uint32_t max_trees_;
 
   mutable std::mutex mutex_;  // of the rest; nobody is called under it but GiveBack
   bool is_answered_ = false, is_dropped_ = false;

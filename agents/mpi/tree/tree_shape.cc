@@ -1,6 +1,7 @@
 #include "agents/mpi/tree/tree_shape.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace coppice::mpi {
@@ -92,6 +93,18 @@ bool MakeTreeShape(const std::vector<int32_t>& parents, int rank, TreeShape* sha
   made.chain_from_end.insert(own, TreeShape::kOwn);
   *shape = std::move(made);
   return true;
+}
+
+std::vector<int> FirstElements(std::span<const double> shares, int count) {
+  std::vector<int> first = {0};
+  double sum = 0;
+  for (const double share : shares) {
+    sum += share;
+    const auto end = static_cast<int>(std::lround(count * std::min(sum, 1.0)));
+    first.push_back(std::max(end, std::min(count, 1)));
+  }
+  first.back() = count;
+  return first;
 }
 
 }  // namespace coppice::mpi

@@ -14,6 +14,7 @@
 #define COPPICE_AGENTS_MPI_TREE_TREE_SHAPE_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace coppice::mpi {
@@ -36,6 +37,11 @@ struct TreeShape {
 // `parents`: of each rank, -1 of the root. False, and `shape` untouched, if that is no tree over
 // ranks 0..n-1 or `rank` is none of them. O(n).
 bool MakeTreeShape(const std::vector<int32_t>& parents, int rank, TreeShape* shape);
+
+// [tree and one more] Of `count` elements, which the trees of a forest share, the first that each
+// carries, and `count`. Shares are 1 in all. The first tree has one element at least: it takes the
+// root's word to all.
+std::vector<int> FirstElements(std::span<const double> shares, int count);
 
 }  // namespace coppice::mpi
 

@@ -20,10 +20,12 @@
 
 namespace coppice::mpi {
 
-// The MPI library's; along the tree; along other trees over its ranks; and by exchanges.
-enum class Way : uint8_t { kNative, kTree, kChain, kBinomial, kExchange };
-constexpr size_t kWays = 5;
-constexpr const char* kWayNames[kWays] = {"native", "tree", "chain", "binomial", "exchange"};
+// The MPI library's; along the tree; along other trees over its ranks; by exchanges; and along all
+// trees of a forest.
+enum class Way : uint8_t { kNative, kTree, kChain, kBinomial, kExchange, kForest };
+constexpr size_t kWays = 6;
+constexpr const char* kWayNames[kWays] = {"native",   "tree",     "chain",
+                                          "binomial", "exchange", "forest"};
 
 class Trial final {
  public:

@@ -20,17 +20,19 @@ constexpr int BitsOf(uint64_t bytes) { return static_cast<int>(std::bit_width(by
 // What is exchanged needs memory for a second one: of up to 8 MiB.
 constexpr int kMaxExchangedBits = BitsOf(TreeBuffers::kMax - 1);
 
-bool IsThere(TreeCount what, int bits, Way way) {
+bool IsThere(TreeCount what, int bits, Way way, const CommunicatorTree& tree) {
+  if (way == Way::kForest) return what == kCountAllreduce && !tree.forest.empty();
   if (way != Way::kExchange) return true;
   return what == kCountBarrier || (what == kCountAllreduce && bits <= kMaxExchangedBits);
 }
 
 // Whether it may be the soonest one. A chain has as many stages as ranks, which pays only for
 // messages of as many segments.
-bool IsWorthATry(TreeCount what, int bits, int ranks, Way way) {
-  if (way == Way::kExchange) return IsThere(what, bits, way);
+bool IsWorthATry(TreeCount what, int bits, Way way, const CommunicatorTree& tree) {
+  if (way == Way::kExchange || way == Way::kForest) return IsThere(what, bits, way, tree);
   if (what == kCountBarrier) return false;
-  if (way == Way::kChain) return bits >= BitsOf(kMiddle * static_cast<uint64_t>(ranks));
+  const auto ranks = static_cast<uint64_t>(tree.tags.members.size());
+  if (way == Way::kChain) return bits >= BitsOf(kMiddle * ranks);
   return what == kCountBcast && bits >= BitsOf(kMiddle) && bits < BitsOf(kLong);
 }
 
@@ -39,8 +41,8 @@ Trial& TrialOf(TreeCount what, int bits, bool has_others, CommunicatorTree* tree
   const auto found = tree->trials.find(which);
   if (found != tree->trials.end()) return found->second;
   std::vector<Way> ways = {Way::kTree};
-  for (const Way way : {Way::kChain, Way::kBinomial, Way::kExchange}) {
-    if (has_others && IsWorthATry(what, bits, tree->tags.members.size(), way)) ways.push_back(way);
+  for (const Way way : {Way::kChain, Way::kBinomial, Way::kExchange, Way::kForest}) {
+    if (has_others && IsWorthATry(what, bits, way, *tree)) ways.push_back(way);
   }
   ways.push_back(Way::kNative);
   return tree->trials.try_emplace(which, std::move(ways)).first->second;
@@ -63,9 +65,9 @@ void SayWhy(MPI_Comm comm, TreeCount what, uint64_t bytes, const Trial& trial) {
                      name(trial.chosen()) + ": " + times);
 }
 
-Way FixedWay(TreeCount what, int bits) {
+Way FixedWay(TreeCount what, int bits, const CommunicatorTree& tree) {
   const auto way = static_cast<Way>(static_cast<int>(Session::Get().settings().trees_way) + 1);
-  return IsThere(what, bits, way) ? way : Way::kTree;
+  return IsThere(what, bits, way, tree) ? way : Way::kTree;
 }
 
 }  // namespace
@@ -76,7 +78,7 @@ Way WayOf(MPI_Comm comm, TreeCount what, uint64_t bytes, bool in_rank_order, Com
           MeasuredCall* measured) {
   const int bits = BitsOf(bytes);
   const bool has_others = tree->carried == nullptr && !in_rank_order;
-  if (IsWayFixed()) return has_others ? FixedWay(what, bits) : Way::kTree;
+  if (IsWayFixed()) return has_others ? FixedWay(what, bits, *tree) : Way::kTree;
   Trial& trial = TrialOf(what, bits, has_others, tree);
   if (trial.IsDue()) {
     Trial::Measured longest = trial.measured();
@@ -100,7 +102,7 @@ Way WayOf(MPI_Comm comm, TreeCount what, uint64_t bytes, bool in_rank_order, Com
 Way SettledWayOf(TreeCount what, uint64_t bytes, bool in_rank_order, const CommunicatorTree& tree) {
   const int bits = BitsOf(bytes);
   const bool has_others = !in_rank_order;
-  if (IsWayFixed()) return has_others ? FixedWay(what, bits) : Way::kTree;
+  if (IsWayFixed()) return has_others ? FixedWay(what, bits, tree) : Way::kTree;
   const auto found = tree.trials.find(std::make_tuple(what, bits, has_others));
   return found == tree.trials.end() ? Way::kNative : found->second.chosen();
 }

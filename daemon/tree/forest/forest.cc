@@ -50,7 +50,7 @@ absl::Status CheckForestRequest(const TreeRequest& request, uint32_t max_trees) 
                                 " members; forests are planned for at most ", kMaxForestRanks,
                                 "; ask for one tree"));
   }
-  if (request.type == TreeType::kTypeII || request.carried) {
+  if (request.type == TreeType::kTypeII) {
     return invalid("the trees of a forest are of type I; ask for one tree of type II");
   }
   if (request.policy.has_value()) {

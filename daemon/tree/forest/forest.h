@@ -73,8 +73,8 @@ inline constexpr uint32_t kMaxForestRanks = 1024;
 // are likely to take they are followed packet by packet, the quickest of them once more and
 // farther; the quickest is taken.
 //
-// INVALID_ARGUMENT: no members, or more than kMaxForestRanks; no Allreduce; type II, a policy, or
-// members that are to be carried; max_trees 0 or above kMaxTrees; else the errors of PlanTree.
+// INVALID_ARGUMENT: no members, or more than kMaxForestRanks; no Allreduce; type II or a policy;
+// max_trees 0 or above kMaxTrees; else the errors of PlanTree.
 absl::StatusOr<ForestPlan> PlanForest(const Snapshot& snapshot, const CostProfile& profile,
                                       const TreeRequest& request, uint32_t max_trees);
 

@@ -67,11 +67,12 @@ class AlongGrantedTrees(unittest.TestCase):
         self.assertIn("differ 0,", done.stdout)
 
     def test_other_ways_over_the_ranks(self):
-        for way in ("chain", "binomial", "exchange"):
+        for way in ("chain", "binomial", "exchange", "forest"):
             with self.subTest(way=way):
                 words = ["--expect-trees", *(["--full"] if FULL else []), *(["--exchanges"] if way == "exchange" else [])]
                 done = self.run_program(*words, trees={**mpi_run.TREES_AT_ONCE, "COPPICE_TREES_WAY": way})
                 self.assertIn("differ 0,", done.stdout)
+                self.assertEqual(way == "forest", "has a tree of a forest of" in done.stderr)
 
     @unittest.skipIf("mca_" not in LIBRARY, "the preloaded library leaves nonblocking ones to the MPI library")
     def test_nonblocking_ones_alone(self):

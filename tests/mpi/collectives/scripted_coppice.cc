@@ -52,6 +52,7 @@ struct Entry {
   std::atomic<uint32_t> is_gone;
   std::atomic<uint32_t> is_released;
   std::atomic<uint64_t> bytes;
+  std::atomic<uint32_t> max_trees;
 };
 
 struct Script {
@@ -139,7 +140,7 @@ class Refusals final {
 struct coppice_tree {
   uint64_t id;
   uint32_t revision;
-  std::vector<int32_t> parents;
+  std::vector<std::vector<int32_t>> trees;  // more than one: a forest
 };
 
 struct coppice_order {
@@ -246,7 +247,13 @@ coppice_status coppice_tree_get(coppice_client*, uint64_t id, coppice_tree** tre
     return COPPICE_RESOURCE_EXHAUSTED;
   }
   const uint32_t revision = entry.revision;
-  *tree = new coppice_tree{id, revision, Parents(static_cast<uint32_t>(id), revision, entry.ranks)};
+  *tree = new coppice_tree{id, revision, {}};
+  // Of a forest each time another number.
+  const uint32_t trees = entry.max_trees > 1 ? 1 + (id + revision) % entry.max_trees : 1;
+  for (uint32_t number = 0; number < trees; ++number) {
+    (*tree)->trees.push_back(
+        Parents(static_cast<uint32_t>(id), revision + 1000 * number, entry.ranks));
+  }
   return COPPICE_OK;
 }
 
@@ -265,6 +272,7 @@ coppice_status coppice_tree_create(coppice_client* client, const coppice_tree_re
   if (id >= kMaxTrees) return COPPICE_RESOURCE_EXHAUSTED;
   script->trees[id].ranks = request->rank_count;
   script->trees[id].bytes = request->bytes;
+  script->trees[id].max_trees = request->max_trees;
   ++script->trees[id].revision;
   return coppice_tree_get(client, id, tree);
 }
@@ -277,10 +285,21 @@ void coppice_tree_free(coppice_tree* tree) { delete tree; }
 uint64_t coppice_tree_id(const coppice_tree* tree) { return tree->id; }
 uint32_t coppice_tree_revision(const coppice_tree* tree) { return tree->revision; }
 uint32_t coppice_tree_ranks(const coppice_tree* tree) {
-  return static_cast<uint32_t>(tree->parents.size());
+  return static_cast<uint32_t>(tree->trees[0].size());
 }
 uint32_t coppice_tree_nodes(const coppice_tree* tree) { return coppice_tree_ranks(tree); }
-const int32_t* coppice_tree_parents(const coppice_tree* tree) { return tree->parents.data(); }
+const int32_t* coppice_tree_parents(const coppice_tree* tree) { return tree->trees[0].data(); }
+uint32_t coppice_forest_trees(const coppice_tree* tree) {
+  return tree->trees.size() > 1 ? static_cast<uint32_t>(tree->trees.size()) : 0;
+}
+// Unequal, and some of them without an element of a short message.
+double coppice_forest_share(const coppice_tree* tree, uint32_t number) {
+  const auto trees = static_cast<double>(tree->trees.size());
+  return 2 * (number + 1) / (trees * (trees + 1));
+}
+const int32_t* coppice_forest_parents(const coppice_tree* tree, uint32_t number) {
+  return tree->trees[number].data();
+}
 const int32_t* coppice_tree_order(const coppice_tree*) { return nullptr; }
 const char* coppice_tree_reason(const coppice_tree*) { return "type I: by the script"; }
 coppice_status coppice_tree_carriage(const coppice_tree*, coppice_carriage*) {

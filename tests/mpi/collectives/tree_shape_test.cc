@@ -76,6 +76,30 @@ TEST(TreeShape, AgreesWithAWalkOverRandomTrees) {
   }
 }
 
+TEST(FirstElements, AreSharesOfAnyCount) {
+  const std::vector<double> shares = {0.25, 0.5, 0.125, 0.125};
+  EXPECT_EQ(FirstElements(shares, 80), (std::vector<int>{0, 20, 60, 70, 80}));
+  EXPECT_EQ(FirstElements(shares, 1), (std::vector<int>{0, 1, 1, 1, 1}));
+  EXPECT_EQ(FirstElements(shares, 0), (std::vector<int>{0, 0, 0, 0, 0}));
+  std::mt19937 random(7);
+  for (int round = 0; round < 1000; ++round) {
+    std::vector<double> parts(1 + random() % 14);
+    for (double& part : parts) part = 1e-3 + static_cast<double>(random() % 1000);
+    const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
+    for (double& part : parts) part /= sum;
+    const int count = 1 + static_cast<int>(random() % (round % 2 == 0 ? 20 : 2'000'000'000));
+    const std::vector<int> first = FirstElements(parts, count);
+    ASSERT_EQ(first.size(), parts.size() + 1);
+    EXPECT_EQ(first.front(), 0);
+    EXPECT_GE(first[1], 1);
+    EXPECT_EQ(first.back(), count);
+    EXPECT_TRUE(std::is_sorted(first.begin(), first.end()));
+    for (size_t i = 0; i < parts.size(); ++i) {
+      EXPECT_NEAR(first[i + 1] - first[i], parts[i] * count, 2);
+    }
+  }
+}
+
 TEST(TreeShape, RefusesWhatIsNoTree) {
   TreeShape shape;
   shape.root = 77;

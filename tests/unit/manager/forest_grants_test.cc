@@ -76,6 +76,15 @@ TEST_F(ForestGrantsTest, WithoutTheFieldThereIsOneTree) {
   EXPECT_LT(forest->record->total_us, tree->record->total_us);
 }
 
+TEST_F(ForestGrantsTest, IsOverRanksWhereNoSwitchSpeaks) {
+  Boot();
+  CreateTreeArgs args = ForestOf(NewJob(), 16);
+  args.carried = true;
+  const auto forest = Create(args);
+  ASSERT_TRUE(forest.ok()) << forest.status();
+  ExpectForest(*forest->record, 16);
+}
+
 TEST_F(ForestGrantsTest, IsPlannedAnewAsOne) {
   Boot();
   const auto forest = Create(ForestOf(NewJob(), 8));

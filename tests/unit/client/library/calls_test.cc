@@ -384,7 +384,8 @@ TEST(CallsTest, StructuresHaveNoPadding) {
   using Tree = coppice_tree_request;
   EXPECT_TRUE(IsFilled<Tree>(&Tree::size, &Tree::job, &Tree::request_id, &Tree::ranks,
                              &Tree::rank_count, &Tree::operation, &Tree::bytes, &Tree::type,
-                             &Tree::width, &Tree::advise, &Tree::carried));
+                             &Tree::width, &Tree::advise, &Tree::carried, &Tree::max_trees,
+                             &Tree::reserved));
   using Map = coppice_map_request;
   EXPECT_TRUE(IsFilled<Map>(&Map::size, &Map::job, &Map::hosts, &Map::host_count,
                             &Map::ranks_per_host, &Map::budget_ms, &Map::rank_count,

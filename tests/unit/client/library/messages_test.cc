@@ -6,6 +6,7 @@
 #include <google/protobuf/unknown_field_set.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 #include <set>
 #include <vector>
@@ -142,6 +143,7 @@ TEST(MessagesTest, RequestsOfTrees) {
   request.bytes = 300;
   request.type = COPPICE_TREE_TYPE_II;
   request.width = 4;
+  request.max_trees = 14;
   auto tree = Parsed<v1::CreateTreeRequest>(EncodeTreeRequest(request, "id"));
   EXPECT_EQ(tree.job_id(), "7");
   EXPECT_EQ(tree.request_id(), "id");
@@ -150,6 +152,7 @@ TEST(MessagesTest, RequestsOfTrees) {
   EXPECT_EQ(tree.sizes(0).bytes(), 300u);
   EXPECT_EQ(tree.type(), v1::TREE_TYPE_II);
   EXPECT_EQ(tree.width(), 4u);
+  EXPECT_EQ(tree.max_trees(), 14u);
   EXPECT_EQ(tree.ranks_size() + tree.rank_ranges_size(), 0);
 
   const std::pair<coppice_operation, v1::Operation> operations[] = {
@@ -236,6 +239,34 @@ TEST(MessagesTest, TreesAndChanges) {
         +[](TreeAnswer& of) { of.segment_bytes = 0; },
         +[](TreeAnswer& of) { of.switch_addresses.clear(); }}) {
     TreeAnswer wrong = known;
+    spoil(wrong);
+    EXPECT_FALSE(IsWhole(wrong));
+  }
+
+  v1::Tree forest = SomeTree();
+  forest.set_root(1);
+  forest.mutable_nodes()->clear_parents();
+  for (const int parent : {1, -1, 0}) forest.mutable_nodes()->add_parents(parent);
+  for (const std::vector<int32_t>& parents : {std::vector<int32_t>{1, -1, 0}, {-1, 0, 0}}) {
+    v1::ForestTree& one = *forest.add_forest();
+    one.set_share(0.5);
+    one.mutable_parents()->Add(parents.begin(), parents.end());
+  }
+  TreeAnswer trees;
+  ASSERT_TRUE(DecodeTree(forest.SerializeAsString(), trees));
+  ASSERT_EQ(trees.forest.size(), 2U);
+  EXPECT_THAT(trees.forest[1].parents, ElementsAre(-1, 0, 0));
+  EXPECT_EQ(trees.forest[1].share, 0.5);
+  EXPECT_TRUE(IsWhole(trees));
+  for (const auto spoil : {+[](TreeAnswer& of) { of.forest[1].share = 0.6; },
+                           +[](TreeAnswer& of) { of.forest[1].share = 0; },
+                           +[](TreeAnswer& of) { of.forest[1].share = std::nan(""); },
+                           +[](TreeAnswer& of) { of.forest[1].parents[0] = 1; },
+                           +[](TreeAnswer& of) { of.forest[1].parents[1] = 5; },
+                           +[](TreeAnswer& of) { of.forest[1].parents.pop_back(); },
+                           +[](TreeAnswer& of) { of.forest[0].parents = of.forest[1].parents; },
+                           +[](TreeAnswer& of) { of.forest.resize(1); }}) {
+    TreeAnswer wrong = trees;
     spoil(wrong);
     EXPECT_FALSE(IsWhole(wrong));
   }

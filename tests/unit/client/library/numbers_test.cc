@@ -67,7 +67,7 @@ static_assert(sizeof(coppice_change) == sizeof(int));
 
 static_assert(COPPICE_IS_LAST(coppice_capabilities, agent_version));
 static_assert(COPPICE_IS_LAST(coppice_job_request, reserved));
-static_assert(COPPICE_IS_LAST(coppice_tree_request, carried));
+static_assert(COPPICE_IS_LAST(coppice_tree_request, reserved));
 static_assert(COPPICE_IS_LAST(coppice_map_request, seed));
 static_assert(COPPICE_IS_LAST(coppice_pattern, messages));
 #undef COPPICE_IS_LAST
@@ -99,6 +99,8 @@ COPPICE_IS_AT(coppice_tree_request, type, 48);
 COPPICE_IS_AT(coppice_tree_request, width, 52);
 COPPICE_IS_AT(coppice_tree_request, advise, 56);
 COPPICE_IS_AT(coppice_tree_request, carried, 60);
+COPPICE_IS_AT(coppice_tree_request, max_trees, 64);
+COPPICE_IS_AT(coppice_tree_request, reserved, 68);
 
 COPPICE_IS_AT(coppice_map_request, job, 8);
 COPPICE_IS_AT(coppice_map_request, hosts, 16);
