@@ -439,8 +439,8 @@ absl::StatusOr<TreeDraft> DraftTree(const PlanBasis& basis, const JobRecord& job
   }
   absl::StatusOr<TreePlan> plan = PlanTree(snapshot, profile, scratch.capacity, scratch.request);
   if (forest.has_value()) {
-    const bool is_switches_sooner =
-        plan.ok() && plan->type == TreeType::kTypeII && plan->predicted.total_us < forest->total_us;
+    const bool is_switches_sooner = plan.ok() && plan->tree.serving_switch_count() > 0 &&
+                                    plan->predicted.total_us < forest->total_us;
     if (!is_switches_sooner) return DraftOfForest(basis, job, args, *std::move(forest), scratch);
   }
   if (absl::IsResourceExhausted(plan.status()) && args.type == TreeType::kTypeII) {

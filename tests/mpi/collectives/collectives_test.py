@@ -192,6 +192,17 @@ class AlongChangingTrees(unittest.TestCase):
             said = self.run_program("revise", "--threads", "--rounds", "3", seed=seed)
             self.assertGreater(said["revised"], 10)
 
+    def test_forests_that_change(self):
+        """Of one to fourteen trees, with unequal shares; some have no element of a short message."""
+        forests = {**mpi_run.TREES_AT_ONCE, "COPPICE_TREES_WAY": "forest"}
+        for changes in ("", "revise", "revoke"):
+            for seed in range(1, 9 if FULL else 2):
+                said = self.run_program(changes, "--threads", "--rounds", "2", trees=forests, seed=seed)
+                self.assertGreater(said["allreduce"], 0)
+        said = self.run_program("revise", "--rounds", "2", trees=forests, COPPICE_TEST_SCRIPT_MEMORY=10**9)
+        self.assertGreater(said["native"], 0)
+        self.assertGreater(said["allreduce"], 0)
+
     def test_trials_among_trees_that_change(self):
         for changes in ("revise", "revoke"):
             said = self.run_program(changes, "--threads", "--rounds", "2", trees=AS_CHOSEN)
