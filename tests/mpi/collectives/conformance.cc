@@ -3,7 +3,7 @@
 // [--over-switches] [--ordered-trees] [--threads|--nonblocking] [--rounds N].
 //
 // --expect-trees: a collective that should have gone along a tree and did not is a failure;
-// --exchanges: COPPICE_TREES_WAY is exchange; --nonblocking: nonblocking ones alone.
+// --exchanges: COPPICE_TREES_WAY is exchange or forest; --nonblocking: nonblocking ones alone.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
