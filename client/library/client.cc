@@ -121,7 +121,6 @@ Outcome CheckRequest(const coppice_tree_request& request) {
   if (request.type < COPPICE_TREE_AUTO || request.type > COPPICE_TREE_TYPE_II) {
     return Wrong("coppice_tree_request.type: no such type");
   }
-  if (request.reserved != 0) return Wrong("coppice_tree_request.reserved: is not 0");
   return {};
 }
 
@@ -144,7 +143,8 @@ Outcome Create(coppice_client& client, const coppice_tree_request* given, coppic
   const char* const method = advise ? kAdvise : kCreate;
   const std::string id = advise ? "" : RequestId(request.request_id);
   std::string answer;
-  outcome = Ask(client, method, EncodeTreeRequest(request, id), advise || !id.empty(), answer);
+  outcome = Ask(client, method, EncodeTreeRequest(request, id), advise || !id.empty(), answer,
+                request.max_trees > 1 ? COPPICE_FOREST_MS : 0);
   return outcome.ok() ? Receive(method, answer, tree) : outcome;
 }
 

@@ -141,6 +141,8 @@ typedef enum coppice_tree_type {
   COPPICE_TREE_TYPE_II = 2 /* switches aggregate */
 } coppice_tree_type;
 
+#define COPPICE_FOREST_MS 10000
+
 typedef struct coppice_tree_request {
   size_t size;
   uint64_t job;
@@ -154,9 +156,10 @@ typedef struct coppice_tree_request {
   int advise;     /* plan and take nothing; such a tree has id 0 */
   int carried;    /* type II only over switches that carry data (coppice_tree_carriage), and with
                      COPPICE_TREE_AUTO only if it is known what they take */
-  uint32_t
-      max_trees;     /* above 1: for an Allreduce of at most 1,024 ranks, and not with
-                        COPPICE_TREE_TYPE_II, a forest of at most so many trees, if that is sooner */
+  /* Above 1, 64 at most: for an Allreduce of at most 1,024 ranks, and not with
+   * COPPICE_TREE_TYPE_II, a forest of at most so many trees, if that is sooner. To plan one takes
+   * up to some seconds, and such a call up to COPPICE_FOREST_MS longer than others. */
+  uint32_t max_trees;
   uint32_t reserved; /* 0 */
 } coppice_tree_request;
 

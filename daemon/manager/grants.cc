@@ -21,9 +21,21 @@ bool IsQuotaRefusal(const absl::Status& status) {
   return absl::IsResourceExhausted(status) && status.GetPayload(kHoldersPayload).has_value();
 }
 
-// Whoever leaves the choice to the daemon gets a tree without entries where more are not allowed.
-bool MayDoWithoutEntries(const CreateTreeArgs& args, const TreeDraft& draft) {
-  return !draft.switches.empty() && !args.type && !args.builder && !args.root_switch;
+// What takes less, where the owner may not have all that was asked for: one tree instead of a
+// forest; and whoever leaves the choice to the daemon gets a tree without entries. *what is missing
+// then. nullopt: nothing does.
+std::optional<CreateTreeArgs> WithLess(const CreateTreeArgs& args, const TreeDraft& draft,
+                                       absl::string_view* what) {
+  CreateTreeArgs less = args;
+  if (!draft.record.forest.empty()) {
+    *what = "no forest";
+    less.max_trees.reset();
+    return less;
+  }
+  if (draft.switches.empty() || args.type || args.builder || args.root_switch) return std::nullopt;
+  *what = "not of type II";
+  less.type = TreeType::kTypeI;
+  return less;
 }
 
 // Some communicator at least has no tree, which may be the fault of its routes.
@@ -354,12 +366,13 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(Creation& creation) {
       return TryReserve(job, basis, args.actor, absl::MakeSpan(&draft, 1), nullptr);
     };
     absl::StatusOr<std::optional<Reserved>> reserved = reserve();
-    if (IsQuotaRefusal(reserved.status()) && MayDoWithoutEntries(args, draft)) {
-      CreateTreeArgs without = args;
-      without.type = TreeType::kTypeI;
-      ASSIGN_OR_RETURN(draft, Plan(basis, *job, without, creation.avoided));
-      absl::StrAppend(&draft.record.reason, "; not of type II: ", reserved.status().message());
-      reserved = reserve();
+    if (IsQuotaRefusal(reserved.status())) {
+      absl::string_view what;
+      if (const auto less = WithLess(args, draft, &what); less.has_value()) {
+        ASSIGN_OR_RETURN(draft, Plan(basis, *job, *less, creation.avoided));
+        absl::StrAppend(&draft.record.reason, "; ", what, ": ", reserved.status().message());
+        reserved = reserve();
+      }
     }
     RETURN_IF_ERROR(reserved.status());
     if (!reserved->has_value()) continue;

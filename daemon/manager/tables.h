@@ -275,6 +275,7 @@ struct Tables {
     QuotaAmounts more;  // what a repair needs is not refused
     more[Quota::kEntries] = static_cast<int64_t>(record->switches.size()) -
                             static_cast<int64_t>(tree.record->switches.size());
+    more[Quota::kTreeRanks] = RanksKept(*record) - RanksKept(*tree.record);
     quotas.Count(AccountOf(*tree.job->record), more);
     tree.record = std::move(record);
     tree.route_kind = route_kind;

@@ -431,8 +431,11 @@ absl::StatusOr<TreeDraft> DraftTree(const PlanBasis& basis, const JobRecord& job
   RETURN_IF_ERROR(FillRequest(job, *basis.endpoints, args, scratch));
   std::optional<ForestPlan> forest;
   if (args.max_trees.has_value()) {
-    ASSIGN_OR_RETURN(forest, PlanForest(snapshot, profile, scratch.request, *args.max_trees));
-    if (forest->shape.trees == 0) forest.reset();  // it is the planner's tree after all
+    absl::StatusOr<ForestPlan> planned =
+        PlanForest(snapshot, profile, scratch.request, *args.max_trees);
+    if (absl::IsInvalidArgument(planned.status())) return planned.status();
+    // Else one tree may do, or says why not.
+    if (planned.ok() && planned->shape.trees > 0) forest = *std::move(planned);
   }
   if (forest.has_value() && !scratch.request.carried) {
     return DraftOfForest(basis, job, args, *std::move(forest), scratch);

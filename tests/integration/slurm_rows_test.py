@@ -208,6 +208,7 @@ class SteeringTest(unittest.TestCase):
         """It runs by now, or Slurm fails, before or after it was put off."""
         for works, tries in ([False], 1), ([True, False, True], 3):
             told, asked = Told(), Asked({"id": "3", "nodes": ["n1"], "node_list": "n1"})
+            told.admin_comment = lambda number: "(null)"
             answers, words = iter(works), []
 
             def update(number, **values):
@@ -215,9 +216,23 @@ class SteeringTest(unittest.TestCase):
                 if not next(answers):
                     raise slurm.Failed("scontrol: Job is no longer pending execution")
             told.update = update
-            self.assertEqual(self.steering(told, asked).steer(WAITING, ["n1"]), [])
+            steers = self.steering(told, asked)
+            self.assertEqual(steers.steer(WAITING, ["n1"]), [])
             self.assertEqual(words, [["StartTime"], ["ReqNodeList", "StartTime", "AdminComment"], ["StartTime"]][:tries])
             self.assertEqual(asked.questions[-1][0], ("placement", "release", "3"))
+            self.assertEqual(list(steers.steered), [] if tries == 1 else ["7"])
+
+    def test_who_was_told_late_keeps_its_placement(self):
+        told, asked = Told(), Asked({"id": "3", "nodes": ["n1"], "node_list": "n1"})
+
+        def update(number, **values):
+            told.updates.append(values)
+            if "ReqNodeList" in values:
+                raise slurm.Failed("scontrol: timed out after 20 seconds")
+        told.update = update
+        self.assertEqual(self.steering(told, asked).steer(WAITING, ["n1"]), ["n1"])
+        self.assertEqual(len(told.updates), 2)
+        self.assertEqual(len(asked.questions), 1)
 
     def test_a_coppicectl_that_cannot_run_is_no_daemon_away(self):
         with tempfile.TemporaryDirectory() as scratch:

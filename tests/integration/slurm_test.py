@@ -106,7 +106,7 @@ class SlurmTest(unittest.TestCase):
         told = slurm.Slurm(chosen)
         journal = types.SimpleNamespace(say=lambda *_, **__: None)
         steers = steering.Steering(chosen, told, None, journal, "copse")
-        self.assertFalse(steers.tell_nodes(number, {"id": "3", "node_list": ",".join(nodes)}))
+        self.assertFalse(steers.tell_nodes(number, "65534", {"id": "3", "node_list": ",".join(nodes)}))
         self.assertEqual(told.admin_comment(number), "(null)")
         told.update(number, AdminComment="can be changed")
         self.assertEqual(self.slurm.nodes_of(number), nodes)

@@ -65,7 +65,7 @@ bool InstallForest(int rank, CommunicatorTree* tree) {
     if (!MakeTreeShape({parents, end}, rank, &part.shape)) return false;
     parents = end;
     part.tags = tree->tags;
-    part.tags.first_tag += kFirstForestTag + static_cast<int>(number) * kTagsOfForestTree;
+    part.tags.first_tag += kTagsOfTree + static_cast<int>(number) * kTagsOfForestTree;
     if (!part.pieces.Start(Pipeline::Pieces(part.shape))) return false;
   }
   return true;
@@ -142,6 +142,9 @@ void Take(MPI_Comm comm, int from, CommunicatorTree* tree) {
     tree->id = id;
     return;
   }
+  // What some have taken and others have not is alike again.
+  tree->forest.clear();
+  tree->trials.clear();
   if (tree->news != nullptr) TreeFollower::Get().Unfollow(id);
   tree->news.reset();
   if (rank != from) return;
@@ -237,7 +240,7 @@ bool AskForTreeOf(MPI_Comm comm, TreesType type, coppice_operation operation, ui
   }
   PMPI_Allgather(&own_host, 1, MPI_INT, tree->hosts.data(), 1, MPI_INT, comm);
   if (!is_leader) return true;
-  tree->asked_tags = TakeTags();
+  tree->asked_tags = TakeTags(may_be_forest);
   const bool is_asked =
       tree->asked_tags >= 0 &&
       (waits == Waits::kProgram || HasMemoryFor([&] { return AskMeanwhile(tree->question); }));
@@ -381,12 +384,20 @@ CommunicatorTrees* Begin(MPI_Comm comm) {
   return trees;
 }
 
+// Whether it was asked for in vain; the same on all members.
+bool IsLacking(const CommunicatorTrees::Place& place) {
+  return place.stage == CommunicatorTrees::Place::kAnswered && place.tree.id == 0 &&
+         !place.tree.was_carried;
+}
+
 // Which of them is for such messages, and which length it is asked for.
 CommunicatorTrees::OfLength* TreesFor(coppice_operation operation, uint64_t bytes,
                                       CommunicatorTrees* trees, uint64_t* asked) {
-  const bool is_forest_due = IsWayFixed() ? Session::Get().settings().trees_way == TreesWay::kForest
-                                          : bytes >= kForestFrom;
-  if (operation == COPPICE_OPERATION_ALLREDUCE && is_forest_due) {
+  const bool is_forest_due =
+      IsWayFixed() ? Session::Get().settings().trees_way == TreesWay::kForest && bytes > 0
+                   : bytes >= kForestFrom;
+  const bool may_be_one = !IsLacking(trees->of_forest.wanted);
+  if (operation == COPPICE_OPERATION_ALLREDUCE && is_forest_due && may_be_one) {
     *asked = std::max(bytes, kForestFrom);
     return &trees->of_forest;
   }

@@ -147,7 +147,7 @@ struct CommunicatorTree {
 // Bytes of a collective are the same on all members, so that they agree which tree it is and count
 // alike. Whether it goes along the tree, in another way over its ranks, or natively, is measured
 // (trial.h). With COPPICE_TREES_MAX_BYTES it is not: messages of all lengths up to that one go
-// along trees, two of them, and no longer ones.
+// along trees, two of them (with COPPICE_TREES_WAY=forest three), and no longer ones.
 
 // From coppice-plan tree over 64 hosts with the preset costs, Allreduce: a star, the best for a
 // Barrier (0 bytes), takes at most 3 times as long as the best tree below kMiddle, and 20 times at

@@ -129,7 +129,11 @@ void Pipeline::Wait(std::deque<Pipeline>* pipelines) {
   // Also after an error, which takes requests away: which of them, MPI libraries see differently.
   for (int i = 0; i < count; ++i) *waiting[i] = requests[i];
   const bool is_one = ready != MPI_UNDEFINED;
-  if (!whose[is_one ? ready : 0]->Check(error) || !is_one) return;
+  for (int i = 0; error != MPI_SUCCESS && i < count; ++i) {
+    if (is_one ? i == ready : requests[i] == MPI_REQUEST_NULL) whose[i]->Check(error);
+  }
+  if (error != MPI_SUCCESS && !is_one) whose[0]->Check(error);
+  if (error != MPI_SUCCESS || !is_one) return;
   // The status of a send says nothing.
   if (whose[ready]->ComesDown(waiting[ready])) whose[ready]->Look(status);
 }

@@ -96,8 +96,13 @@ std::vector<Left> left;
 // Of the tags that this process hands out; MPI is called under it, but never waits for others.
 std::mutex own_mutex;
 int share = 0;  // sets of tags of each leader
-int used = 0;   // of its share, since the beginning
-std::vector<int> free_again;
+
+// Of its share, since the beginning; of forests each is kSetsOfForest, from the end.
+struct OwnTags {
+  int used = 0;
+  std::vector<int> free_again;  // the first of each
+};
+OwnTags of_trees, of_forests;
 std::vector<Left> leaving;  // `members`: those who have not said so yet
 size_t next_look = 0;
 
@@ -125,6 +130,12 @@ bool HaveAllLeft(size_t at) {
   return true;
 }
 
+// own_mutex is held. The numbers from there on are forests'.
+int FirstOfForests() {
+  const int number = share - kSetsOfForest * of_forests.used;
+  return kTagsOfTree * (Session::Get().world_rank() * share + number);
+}
+
 // own_mutex is held.
 void TakeBack(size_t looks) {
   for (; looks > 0 && !leaving.empty(); --looks) {
@@ -133,7 +144,9 @@ void TakeBack(size_t looks) {
       ++next_look;
       continue;
     }
-    free_again.push_back(leaving[next_look].first_tag);
+    const int first_tag = leaving[next_look].first_tag;
+    const bool is_forest = first_tag >= FirstOfForests();
+    (is_forest ? of_forests : of_trees).free_again.push_back(first_tag);
     leaving[next_look] = leaving.back();
     leaving.pop_back();
   }
@@ -189,17 +202,22 @@ int TestMessage(MPI_Request* request, bool* is_complete, MPI_Status* status) {
   return error;
 }
 
-int TakeTags() {
+int TakeTags(bool may_be_forest) {
   const std::lock_guard<std::mutex> lock(own_mutex);
   TakeBack(kLooks);
-  if (free_again.empty() && used == share) TakeBack(leaving.size());
-  if (!free_again.empty()) {
-    const int tags = free_again.back();
-    free_again.pop_back();
+  OwnTags& own = may_be_forest ? of_forests : of_trees;
+  const int left = share - of_trees.used - kSetsOfForest * of_forests.used;
+  const bool is_spent = left < (may_be_forest ? kSetsOfForest : 1);
+  if (own.free_again.empty() && is_spent) TakeBack(leaving.size());
+  if (!own.free_again.empty()) {
+    const int tags = own.free_again.back();
+    own.free_again.pop_back();
     return tags;
   }
-  if (used == share) return -1;
-  return kTagsOfTree * (Session::Get().world_rank() * share + used++);
+  if (is_spent) return -1;
+  ++own.used;
+  if (may_be_forest) return FirstOfForests();
+  return kTagsOfTree * (Session::Get().world_rank() * share + own.used - 1);
 }
 
 void LeaveTags(int tags, int leader, int members) {

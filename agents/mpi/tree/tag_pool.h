@@ -8,7 +8,8 @@
 //
 //     tag = kTagsOfTree * (leader * share + number) + kind
 //
-// The trees of a forest have kinds of their own, from kFirstForestTag on.
+// Where there may be a forest, kSetsOfForest numbers in a row are its own: its trees have kinds
+// from kTagsOfTree on. These are taken from the end of the share.
 #ifndef COPPICE_AGENTS_MPI_TREE_TAG_POOL_H_
 #define COPPICE_AGENTS_MPI_TREE_TAG_POOL_H_
 
@@ -28,16 +29,16 @@ enum TreeTag {
   kTagsOfForestTree,  // each of a forest has the kinds before
   kLeftTag = kTagsOfForestTree,
   kExchangeTag,
-  kFirstForestTag = 8,
-  kTagsOfTree = 64
+  kTagsOfTree = 8
 };
+constexpr int kSetsOfForest = 8;
 // What a communicator asks for at most.
-constexpr int kMaxForestTrees = (kTagsOfTree - kFirstForestTag) / kTagsOfForestTree;
+constexpr int kMaxForestTrees = (kSetsOfForest - 1) * kTagsOfTree / kTagsOfForestTree;
 
 // A tree's own share of them, and how its messages go.
 struct TreeTags {
   MPI_Comm comm = MPI_COMM_NULL;
-  int first_tag = 0;       // the first of kTagsOfTree
+  int first_tag = 0;       // the first of kTagsOfTree, or of a forest's
   int segment_bytes = 0;   // longer messages are cut
   bool is_spoilt = false;  // after an error: messages may be under way for good
   GroupRanks members;      // where on `comm` each rank of the tree's communicator is
@@ -53,7 +54,7 @@ MPI_Comm TagPoolComm();
 int TreeSegmentBytes();
 
 // The first of a new tree's tags; negative if this process's are all in use. By the leader.
-int TakeTags();
+int TakeTags(bool may_be_forest);
 
 // This process has freed the communicator of `members` processes whose leader that rank of the
 // world is. Calls nothing of MPI's, so that the functions of attributes may call it.

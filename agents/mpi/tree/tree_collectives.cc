@@ -177,9 +177,11 @@ ReductionWay WayOfReduction(const Call& how, const ReductionCall& call, const Ma
   ReductionWay found;
   const auto bytes = static_cast<uint64_t>(call.count) * static_cast<uint64_t>(layout.size);
   found.work = ReductionWork(call.op, layout, bytes);
-  CommunicatorTree* const tree = TreeFor(how, call.operation, found.work);
-  if (tree == nullptr || !tree->IsMember(call.root)) return native;
   const bool in_rank_order = reduction == Reduction::kRankOrder;
+  // The trees of a forest are in no order of ranks: it looks for the tree that a Reduce would take.
+  const coppice_operation asked = in_rank_order ? COPPICE_OPERATION_REDUCE : call.operation;
+  CommunicatorTree* const tree = TreeFor(how, asked, found.work);
+  if (tree == nullptr || !tree->IsMember(call.root)) return native;
   if (tree->carried == nullptr && in_rank_order && !tree->shape.is_ordered) return native;
   found.tree = tree;
   found.way = WayFor(how, call.what, bytes, in_rank_order, tree);
@@ -407,13 +409,16 @@ int PrepareTreesOf(MPI_Comm comm) {
   const Settings& settings = Session::Get().settings();
   if (!UsesTrees() || settings.trees != TreesWhen::kCreation) return MPI_SUCCESS;
   if (settings.trees_after != 0) return CommunicatorMade(comm);
-  return WithMemory(comm, [comm] {
+  return WithMemory(comm, [comm, way = settings.trees_way] {
     TypeLayout layout;
     LayoutOf(MPI_BYTE, &layout);
     SwitchWork of_ranks;
     of_ranks.operation = ReductionOperation::kNone;
     for (const uint64_t bytes : {uint64_t{0}, kMiddle, kLong, kForestFrom}) {
-      CommunicatorTree* const tree = TreeOf(comm, COPPICE_OPERATION_ALLREDUCE, bytes, of_ranks);
+      // With COPPICE_TREES_WAY=forest any Allreduce would ask for the forest.
+      const bool is_any = bytes == kForestFrom || way != TreesWay::kForest;
+      const auto operation = is_any ? COPPICE_OPERATION_ALLREDUCE : COPPICE_OPERATION_REDUCE;
+      CommunicatorTree* const tree = TreeOf(comm, operation, bytes, of_ranks);
       if (tree == nullptr || tree->carried != nullptr) continue;
       const auto in_segments = [comm, room = RoomFor(layout, tree->tags.segment_bytes)](
                                    TreeBuffers* buffers) { buffers->Reserve(comm, room); };

@@ -160,9 +160,10 @@ GrantedTree TreeQuestion::AskForTree(Waits waits, std::string* why_not) const {
   request.carried = type_ == TreesType::kRanks ? 0 : 1;
   if (type_ != TreesType::kSwitches) request.max_trees = max_trees_;
   coppice_tree* tree = nullptr;
+  const int work_ms = request.max_trees > 1 ? COPPICE_FOREST_MS : 0;
   Session::Answer answer = Session::Get().Ask(
-      [&](coppice_client* client) { return coppice_tree_create(client, &request, &tree); }, {},
-      waits);
+      [&](coppice_client* client) { return coppice_tree_create(client, &request, &tree); },
+      std::chrono::milliseconds(work_ms), waits);
   GrantedTree granted;
   if (answer.status != COPPICE_OK) {
     *why_not = std::move(answer.why_not);

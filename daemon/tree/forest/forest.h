@@ -1,10 +1,11 @@
 // A forest: trees over the same ranks that share one long message, because one tree cannot fill the
 // links. Each share is reduced to its tree's root and broadcast from it, all at once:
 //
-//   rank      0 1 2 3 4 5 6 7       one tree: rank 0 receives from three children and sends to
-//   them, tree a    R i i . . . . .       rank 7's port is nearly idle tree b    . . . R i i . .
-//   two trees: whoever is an inner node of one is a leaf of the
-//   ...                             others, and every port sends and receives about 2 M in all
+//   rank      0 1 2 3 4 5 6 7
+//   tree a    R i i . . . . .     one tree: rank 0 receives from all of its children and sends to
+//   tree b    . . . R i i . .     them, while the port of rank 7 is nearly idle
+//   ...                           two: who is an inner node of one is a leaf of the other, and
+//                                 each port sends and receives about 2 M in all
 //
 // With as many trees as ranks, each rank the root of one, that is reduce-scatter and allgather.
 // Zhao et al., "ForestColl" (2024), packs such trees on cables; here they are packed on the routes

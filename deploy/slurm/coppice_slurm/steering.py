@@ -16,14 +16,15 @@ import time
 from coppice_slurm.comment import NO_WISHES, wishes_in
 from coppice_slurm.daemon import Away, Refused
 from coppice_slurm.registrar import PLACEMENT_MARK, even_ranks, name_of
-from coppice_slurm.slurm import Failed
+from coppice_slurm.slurm import PATIENCE_S, Failed
 from coppice_slurm.whole_nodes import has_features, wants_whole_nodes
 
 WAITS_FOR_NODES = ("None", "BeginTime", "Resources", "Priority")
 PUT_OFF, LEFT = "coppice-steer", "coppice-left-to-slurm"
 HOSTS_KEPT_S = 60
-# How long a job is put off while it is told its nodes. Told at once, it has waited no longer.
-TOLD_WITHIN_S = 30
+# How long a job is put off while it is told its nodes: longer than both commands may take. Told at once, it has
+# waited no longer.
+TOLD_WITHIN_S = 3 * PATIENCE_S
 
 
 class Steering:
@@ -107,21 +108,26 @@ class Steering:
         except Refused as error:
             self.journal.say(f"job {job['id']} is left to Slurm: {error}")
             return []
-        self.steered[job["id"]] = (time.monotonic() + self.settings.steer_s, job["uid"])
-        if self.tell_nodes(job["id"], placement):
+        if self.tell_nodes(job["id"], job["uid"], placement):
             return placement["nodes"]
         self.release(placement["id"], job["uid"])
         return []
 
-    def tell_nodes(self, number, placement):
+    def tell_nodes(self, number, uid, placement):
         """False: Slurm has started it meanwhile, or cannot be told. Of a job that runs ReqNodeList is another
         thing, a wish to shrink it; afterwards nobody can change that job where no slurmdbd counts it (Slurm
         22.05). A later begin is refused then, and once it is taken nothing starts the job in between."""
         if not self.tell(number, StartTime=f"now+{TOLD_WITHIN_S}"):
             return False
-        if self.tell(number, ReqNodeList=placement["node_list"], StartTime="now",
-                     AdminComment=f"coppice-placement={placement['id']}"):
+        self.steered[number] = (time.monotonic() + self.settings.steer_s, uid)
+        mark = f"coppice-placement={placement['id']}"
+        if self.tell(number, ReqNodeList=placement["node_list"], StartTime="now", AdminComment=mark):
             return True
+        try:
+            if self.slurm.admin_comment(number) == mark:  # it came late, and was carried out
+                return True
+        except Failed as error:
+            self.journal.say(str(error))
         self.tell(number, StartTime="now")
         return False
 

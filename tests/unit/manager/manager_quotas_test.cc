@@ -70,7 +70,8 @@ class ManagerQuotasTest : public PlacementsTest {
     for (const TreeRecord& tree : state.trees) {
       if (owners[tree.job] != user) continue;
       amounts[Quota::kTrees] += 1;
-      amounts[Quota::kTreeRanks] += static_cast<int64_t>(tree.ranks.size());
+      const size_t trees = tree.forest.empty() ? 1 : tree.forest.size();
+      amounts[Quota::kTreeRanks] += static_cast<int64_t>(tree.ranks.size() * trees);
       amounts[Quota::kEntries] += static_cast<int64_t>(tree.switches.size());
     }
     for (const PlacementRecord& placement : state.placements) {
@@ -370,6 +371,52 @@ TEST_F(ManagerQuotasTest, RanksOfTrees) {
   ExpectSameAsRecount("ada");
   ASSERT_TRUE(Release(first).ok());
   EXPECT_TRUE(Create(six).ok());
+}
+
+// Of a forest each tree counts, also after it was planned anew; where that is more than may be, one
+// tree is granted.
+TEST_F(ManagerQuotasTest, RanksOfForests) {
+  BootWith(Only(Quota::kTreeRanks, {10'000}));
+  const JobId job = (*Register(JobOf("ada"))).record->id;
+  std::map<TreeId, size_t> trees;
+  for (uint64_t bytes = 1 << 14; bytes <= 1 << 22; bytes *= 2) {
+    CreateTreeArgs args = TreeOf(job);
+    args.type.reset();
+    args.operation = Operation::kAllreduce;
+    args.sizes = {{bytes, 1}};
+    args.max_trees = 16;
+    const auto forest = Create(args);
+    ASSERT_TRUE(forest.ok()) << forest.status();
+    trees[forest->record->id] = forest->record->forest.size();
+  }
+  ExpectSameAsRecount("ada");
+  port_.Set(SmallFabric({.missing_spines = {0}}));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  int changed = 0;
+  for (const auto& [id, before] : trees) {
+    const auto moved = manager_->GetTree(id);
+    ASSERT_TRUE(moved.ok()) << moved.status();
+    if (moved->record->forest.size() != before) ++changed;
+  }
+  EXPECT_GT(changed, 0);
+  ExpectSameAsRecount("ada");
+  for (const auto& [id, before] : trees) EXPECT_TRUE(Release(id).ok());
+  EXPECT_EQ(Used("ada", Quota::kTreeRanks), 0);
+}
+
+TEST_F(ManagerQuotasTest, OneTreeWhereAForestWouldBeTooMuch) {
+  BootWith(Only(Quota::kTreeRanks, {20}));
+  const JobId job = (*Register(JobOf("ada"))).record->id;
+  CreateTreeArgs args = TreeOf(job);
+  args.type.reset();
+  args.operation = Operation::kAllreduce;
+  args.sizes = {{4 << 20, 1}};
+  args.max_trees = 16;
+  const auto tree = Create(args);
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  EXPECT_TRUE(tree->record->forest.empty());
+  EXPECT_THAT(tree->record->reason, testing::HasSubstr("; no forest: "));
+  ExpectSameAsRecount("ada");
 }
 
 class QuotaLedgerModelTest : public ManagerQuotasTest {
