@@ -243,6 +243,24 @@ TEST(MessagesTest, TreesAndChanges) {
     EXPECT_FALSE(IsWhole(wrong));
   }
 
+  v1::TreeChange change;
+  change.set_kind(v1::TREE_CHANGE_KIND_REVISED);
+  change.set_resume_token("t5");
+  change.set_reason("a link");
+  *change.mutable_tree() = SomeTree();
+  ChangeAnswer read;
+  ASSERT_TRUE(DecodeChange(change.SerializeAsString(), read));
+  EXPECT_EQ(read.kind, static_cast<uint32_t>(ChangeKind::kRevised));
+  EXPECT_EQ(read.resume_token, "t5");
+  EXPECT_EQ(read.reason, "a link");
+  EXPECT_EQ(read.tree, 41u);
+  EXPECT_EQ(read.revision, 6u);
+  const auto watch = Parsed<v1::WatchTreesRequest>(EncodeWatch(7, "t5"));
+  EXPECT_EQ(watch.job_id(), "7");
+  EXPECT_EQ(watch.resume_token(), "t5");
+}
+
+TEST(MessagesTest, Forests) {
   v1::Tree forest = SomeTree();
   forest.set_root(1);
   forest.mutable_nodes()->clear_parents();
@@ -270,22 +288,6 @@ TEST(MessagesTest, TreesAndChanges) {
     spoil(wrong);
     EXPECT_FALSE(IsWhole(wrong));
   }
-
-  v1::TreeChange change;
-  change.set_kind(v1::TREE_CHANGE_KIND_REVISED);
-  change.set_resume_token("t5");
-  change.set_reason("a link");
-  *change.mutable_tree() = SomeTree();
-  ChangeAnswer read;
-  ASSERT_TRUE(DecodeChange(change.SerializeAsString(), read));
-  EXPECT_EQ(read.kind, static_cast<uint32_t>(ChangeKind::kRevised));
-  EXPECT_EQ(read.resume_token, "t5");
-  EXPECT_EQ(read.reason, "a link");
-  EXPECT_EQ(read.tree, 41u);
-  EXPECT_EQ(read.revision, 6u);
-  const auto watch = Parsed<v1::WatchTreesRequest>(EncodeWatch(7, "t5"));
-  EXPECT_EQ(watch.job_id(), "7");
-  EXPECT_EQ(watch.resume_token(), "t5");
 }
 
 TEST(MessagesTest, NodesThatAreNoTreeAreSeen) {
