@@ -36,8 +36,7 @@ class SlurmOrderTest(unittest.TestCase):
 
     def setUp(self):
         self.addCleanup(self.site.wait_until_free)
-        if "steward" not in self.slurm.processes:
-            self.site.start_steward()
+        self.site.start_steward()
         self.before = len(self.site.log())
 
     def log(self):
@@ -205,9 +204,12 @@ env | grep -E '^(SLURM|COPPICE)_HOSTFILE|^SLURM_DISTRIBUTION' | sort
         environment = {"SLURM_CONF": self.slurm.configuration, "SLURM_JOB_ID": "4711",
                        "SLURM_JOB_COMMENT": comment, "SLURM_NODELIST": node_list,
                        "SLURMD_NODENAME": HOSTS[0]}
-        done = subprocess.run([self.slurm.path("node-prolog")], env=environment, timeout=PATIENCE_S,
-                              check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        def run(script):
+            done = subprocess.run([self.slurm.path(script)], env=environment, timeout=PATIENCE_S,
+                                  check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+            self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+        run("node-prolog")
+        self.addCleanup(run, "node-epilog")
         notes = self.slurm.path("jobs", HOSTS[0])
         left = sorted(os.listdir(notes))
         self.assertLessEqual(set(left), {"4711", "4711.hosts"})

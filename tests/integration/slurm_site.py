@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 
 from coppiced_process import Coppiced
 from simulated_subnet import SimulatedSubnet, few_files
@@ -140,17 +141,25 @@ class SlurmSite:
             self.write("job_submit.lua", lua.read().replace("/run/coppice-slurm", directory + "/notes"))
 
     def start_steward(self):
-        self.cluster.launch("steward", os.path.join(self.deploy, "coppice-slurm"), "--config",
-                            self.settings, "steward")
+        """Unless it runs."""
+        if "steward" not in self.cluster.processes:
+            self.cluster.launch("steward", os.path.join(self.deploy, "coppice-slurm"), "--config",
+                                self.settings, "steward")
         self.wait_until_steered()
 
     def stop_steward(self):
         self.cluster.stop("steward", signal.SIGTERM)
 
     def wait_until_steered(self):
-        """job_submit.lua puts off jobs from now on."""
-        wait_until(lambda: os.path.exists(self.cluster.path("notes", "steering")),
-                   lambda: "the steward: " + self.cluster.said("steward"))
+        """job_submit.lua puts off jobs from now on: the steward's sign of life is new, however busy the machine is."""
+        begin = time.time()
+
+        def is_steered():
+            try:
+                return os.stat(self.cluster.path("notes", "steering")).st_mtime >= begin
+            except FileNotFoundError:
+                return False
+        wait_until(is_steered, lambda: "the steward: " + self.cluster.said("steward"))
 
     def log(self):
         try:

@@ -35,8 +35,7 @@ class SlurmTest(unittest.TestCase):
 
     def setUp(self):
         self.addCleanup(self.site.wait_until_free)
-        if "steward" not in self.slurm.processes:
-            self.site.start_steward()
+        self.site.start_steward()
 
     def with_tree(self, *options):
         """A running job of an ordinary user that has a tree; Slurm's number and Coppice's."""
