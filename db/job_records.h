@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "daemon/base/strong_id.h"
 #include "daemon/placement/placement_terms.h"
+#include "daemon/tree/tree_spec.h"
 #include "db/event_records.h"
 
 namespace coppice {
@@ -176,6 +177,50 @@ struct OrderRecord {
 struct PutOrder {
   OrderRecord order;
   int64_t max_positions = INT64_MAX;
+};
+
+// --- How soon collectives went ---
+
+// Which way collectives of a communicator go: the MPI library's own; along its tree; along other
+// trees over its ranks; by exchanges; along all trees of a forest.
+enum class CollectiveWay : uint8_t { kNative, kTree, kChain, kBinomial, kExchange, kForest };
+inline constexpr int kCollectiveWays = 6;
+
+// Of which program on which nodes: a user's application, on ranks that lie alike.
+struct WayTimesOf {
+  std::string owner;        // user
+  std::string application;  // as the user calls it
+  std::string layout;       // "32 ranks: 8 hosts, 2 leaf switches"
+  uint8_t tree_type = 1;    // of the communicator's tree, 1 or 2
+  friend auto operator<=>(const WayTimesOf&, const WayTimesOf&) = default;
+};
+
+// One operation on messages of 2^(length_bits - 1) to 2^length_bits - 1 bytes, 0 of none, in one
+// way.
+struct WayTime {
+  Operation operation = Operation::kAllreduce;
+  uint8_t length_bits = 0;
+  CollectiveWay way = CollectiveWay::kNative;
+  double us = 0;      // mean of the last runs
+  double spread = 0;  // by how much runs differ from it, as a share of it
+  uint32_t runs = 0;
+  friend bool operator==(const WayTime&, const WayTime&) = default;
+};
+
+struct WayTimesRecord {
+  WayTimesOf of;
+  std::vector<WayTime> times;  // in no order
+  absl::Time measured;         // last
+  friend bool operator==(const WayTimesRecord&, const WayTimesRecord&) = default;
+};
+
+// Drops what is known of programs, whether or not there is something, then puts the record in place
+// of what was known of its program. INVALID_ARGUMENT: an owner, application or layout without a
+// name; a tree type that is none; no times, or one that is not above 0 or not finite, a spread
+// below 0, more than 64 bits, no runs; one named twice.
+struct PutWayTimes {
+  WayTimesRecord record;
+  std::vector<WayTimesOf> drop;
 };
 
 // --- Communication patterns ---

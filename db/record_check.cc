@@ -2,6 +2,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -303,6 +304,33 @@ absl::Status Check(const PutQuota& put) {
     return Malformed(name, "name its holder and its limit");
   }
   return quota.value >= 0 ? absl::OkStatus() : Malformed(name, "its value must not be negative");
+}
+
+absl::Status Check(const PutWayTimes& put) {
+  const WayTimesOf& of = put.record.of;
+  const std::string name =
+      absl::StrCat("times of ", of.application, " of ", of.owner, " on ", of.layout);
+  if (of.owner.empty() || of.application.empty() || of.layout.empty()) {
+    return Malformed(name, "name owner, application and layout");
+  }
+  if (of.tree_type != 1 && of.tree_type != 2) {
+    return Malformed(name, absl::StrCat("tree type ", of.tree_type, " is neither 1 nor 2"));
+  }
+  if (put.record.times.empty()) return Malformed(name, "there are none");
+  if (!Storable(put.record.measured)) return Malformed(name, "say when they were measured");
+  std::vector<std::tuple<Operation, uint8_t, CollectiveWay>> named;
+  for (const WayTime& time : put.record.times) {
+    if (!std::isfinite(time.us) || time.us <= 0) return Malformed(name, "times must be above 0");
+    if (!std::isfinite(time.spread) || time.spread < 0) {
+      return Malformed(name, "a spread is negative or not a number");
+    }
+    if (time.length_bits > 64 || time.runs == 0) {
+      return Malformed(name, "one has no runs, or a length of more than 64 bits");
+    }
+    named.emplace_back(time.operation, time.length_bits, time.way);
+  }
+  if (!FindTwice(std::move(named))) return absl::OkStatus();
+  return Malformed(name, "operation, length and way are named twice: give one time of them");
 }
 
 absl::Status Check(const AppendDeeds& append) {

@@ -151,11 +151,12 @@ struct PutProfile {
 // Each is one atomic, durable step. Each refuses a malformed record (an id below 1, vectors of
 // unequal length, an unknown severity, a switch named twice) with INVALID_ARGUMENT. What somebody
 // does brings its deed (event_records.h; null: none), which is written in the same step.
-using Mutation = std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities,
-                              PutProfile, PutInventory, AppendEvents, PutCounters, PruneHistory,
-                              PruneEvents, PruneJobs, PutPatternPart, PutPattern, DropPatternParts,
-                              DropPattern, PutDistances, PutPlacements, EndPlacement,
-                              StartPlacement, PrunePlacements, PutOrder, PutQuota, AppendDeeds>;
+using Mutation =
+    std::variant<PutJob, EndJob, GrantTree, ReleaseTree, ChangeTrees, PutCapabilities, PutProfile,
+                 PutInventory, AppendEvents, PutCounters, PruneHistory, PruneEvents, PruneJobs,
+                 PutPatternPart, PutPattern, DropPatternParts, DropPattern, PutDistances,
+                 PutPlacements, EndPlacement, StartPlacement, PrunePlacements, PutOrder, PutQuota,
+                 AppendDeeds, PutWayTimes>;
 
 // What a daemon needs to carry on where the last one stopped.
 struct StoredState {
@@ -168,8 +169,9 @@ struct StoredState {
   TreeId last_tree;
   PlacementId last_placement;
   uint64_t last_fabric_version = 0;
-  std::string profile_toml;         // of the last PutProfile
-  std::vector<QuotaRecord> quotas;  // by kind, holder and limit
+  std::string profile_toml;               // of the last PutProfile
+  std::vector<QuotaRecord> quotas;        // by kind, holder and limit
+  std::vector<WayTimesRecord> way_times;  // by program
   friend bool operator==(const StoredState&, const StoredState&) = default;
 };
 

@@ -152,8 +152,9 @@ TEST_F(SqliteRulesTest, ShellReadsWhileTheStoreRuns) {
   EXPECT_EQ(raw_->Run("SELECT rank || ' ' || port_guid FROM job_endpoint"),
             "0 0002c9030010a001\n1 fffffffffffffff0\n");
   EXPECT_EQ(raw_->Run("SELECT job_id || ' ' || term_seconds FROM lease"), "1 30.0\n");
-  for (const char* view : {"link_list", "node_list", "event_list", "placement", "distance",
-                           "distance_list", "port_counter", "link_load", "job_order_list"}) {
+  for (const char* view :
+       {"link_list", "node_list", "event_list", "placement", "distance", "distance_list",
+        "port_counter", "link_load", "job_order_list", "way_time", "way_time_list"}) {
     EXPECT_EQ(raw_->Run(std::string("SELECT * FROM ") + view), "") << view;
   }
 }
