@@ -34,6 +34,7 @@ Manager::Manager(Store* store, SubnetPort* port, const Clock* clock, ManagerOpti
       jobs_(with_, [this] { background_.Wake(); }),
       placements_(with_, &jobs_, [this] { background_.Wake(); }),
       profiles_(with_),
+      known_times_(&calls_, clock),
       grants_(with_, &jobs_),
       repair_(with_),
       rounds_(with_, port, &topology_, &repair_, &load_),
@@ -68,6 +69,7 @@ absl::StatusOr<std::unique_ptr<Manager>> Manager::Create(Store* store, SubnetPor
   tables.quotas.Configure(given->quotas);
   tables.quotas.SetRows(state.quotas);
   manager->profiles_.Restore(state.profile_toml);
+  manager->known_times_.Restore(std::move(state.way_times));
   manager->jobs_.Restore(std::move(state.jobs), state.last_job);
   manager->placements_.Restore(std::move(state.placements), state.last_placement);
   RETURN_IF_ERROR(manager->grants_.Restore(std::move(state.trees), state.last_tree));
@@ -249,6 +251,30 @@ std::vector<TreeView> Manager::ListTrees(JobId job, TreeId after, size_t limit) 
     views.push_back(tables.ViewOf(*tree));
   }
   return views;
+}
+
+WayTimesOf Manager::TimesOf(const TreeView& tree, const std::string& application) const {
+  std::vector<Guid> ports;
+  ports.reserve(tree.record->ranks.size());
+  const std::vector<Guid>& endpoints = tree.job->endpoints;
+  for (const uint32_t rank : tree.record->ranks) {
+    if (rank < endpoints.size()) ports.push_back(endpoints[rank]);
+  }
+  const std::shared_ptr<const FabricView> view = fabric();
+  return {tree.job->owner, application, view == nullptr ? "" : LayoutOf(*view->snapshot, ports),
+          tree.record->type};
+}
+
+std::vector<WayTime> Manager::FindTimes(const TreeView& tree,
+                                        const std::string& application) const {
+  return known_times_.Find(TimesOf(tree, application));
+}
+
+absl::Status Manager::AddTimes(TreeId id, const std::string& application,
+                               absl::Span<const WayTime> measured) {
+  ASSIGN_OR_RETURN(const TreeView tree, GetTree(id));
+  const WayTimesOf of = TimesOf(tree, application);
+  return of.layout.empty() ? absl::OkStatus() : known_times_.Add(of, measured);
 }
 
 absl::StatusOr<std::unique_ptr<TreeWatch>> Manager::WatchTrees(JobId job,

@@ -34,6 +34,7 @@
 #include "daemon/manager/fabric_view.h"
 #include "daemon/manager/grants.h"
 #include "daemon/manager/jobs.h"
+#include "daemon/manager/known_times.h"
 #include "daemon/manager/load_keeper.h"
 #include "daemon/manager/options.h"
 #include "daemon/manager/placement/placements.h"
@@ -214,6 +215,13 @@ class Manager final {
   void ReleaseTree(TreeId id, Callback<TreeId> done, const Actor& actor = {}) {
     grants_.Release(id, std::move(done), actor);
   }
+  // What earlier runs of the application measured on ranks that lie like the tree's, with trees of
+  // its type. Empty: nothing is known.
+  std::vector<WayTime> FindTimes(const TreeView& tree, const std::string& application) const;
+  // Joins what a run of it measured with this tree; nothing where its ranks have left the fabric.
+  // Errors as GetTree and KnownTimes::Add.
+  absl::Status AddTimes(TreeId id, const std::string& application,
+                        absl::Span<const WayTime> measured);
   // What becomes of the trees of one job or (JobId 0) of all, from now on or from `resume_token`
   // on. `wake` as TreeWatch has it. The watch must not outlive the manager.
   absl::StatusOr<std::unique_ptr<TreeWatch>> WatchTrees(JobId job, absl::string_view resume_token,
@@ -241,6 +249,7 @@ class Manager final {
   Manager(Store* store, SubnetPort* port, const Clock* clock, ManagerOptions options,
           uint64_t last_version);
   absl::Duration Expire(absl::Duration now);
+  WayTimesOf TimesOf(const TreeView& tree, const std::string& application) const;
   // Trees whose switches do not carry them any more are to be judged.
   void NoteLost(const std::vector<TreeId>& trees);
 
@@ -261,6 +270,7 @@ class Manager final {
   Jobs jobs_;
   Placements placements_;
   Profiles profiles_;
+  KnownTimes known_times_;
   Grants grants_;
   Repair repair_;
   Rounds rounds_;

@@ -218,10 +218,22 @@ class TreesService final : public Service {
       if (!allowed.ok()) return call->End(allowed);
       args->actor = ActorOf(call->peer());
     }
-    auto answer = [this, call, &response](absl::StatusOr<TreeView> tree) {
+    // Of advice nothing is known: nobody will measure it.
+    std::string application = advise ? "" : request.application();
+    if (!application.empty()) {
+      const absl::Status named = CheckApplication(application);
+      if (!named.ok()) return call->End(named);
+    }
+    auto answer = [this, call, &response,
+                   application = std::move(application)](absl::StatusOr<TreeView> tree) {
       if (!tree.ok()) return call->End(tree.status());
       const size_t ranks = tree->record->ranks.size();
-      call->AnswerRanks(workers_, ranks, [this, call, &response, tree = *std::move(tree)] {
+      call->AnswerRanks(workers_, ranks, [=, this, &response, tree = *std::move(tree)] {
+        if (!application.empty()) {
+          for (const WayTime& time : manager_->FindTimes(tree, application)) {
+            ToProto(time, *response.add_known());
+          }
+        }
         ToProto(tree, TreeDetail::kFull, SnapshotOf(*manager_).get(), response);
         CarriageToProto(*tree.record, HelloOfSwitch(manager_), response);  // its owner asked
         call->End(absl::OkStatus());
@@ -356,9 +368,19 @@ class TreesService final : public Service {
     absl::Status status = id.status();
     if (status.ok()) status = MayChangeTree(*manager_, *peers_, call->peer(), *id);
     if (!status.ok()) return call->End(status);
-    manager_->ReleaseTree(
-        *id, [call](absl::StatusOr<TreeId> released) { call->End(released.status()); },
-        ActorOf(call->peer()));
+    const auto release = [this, call, id = *id] {
+      manager_->ReleaseTree(
+          id, [call](absl::StatusOr<TreeId> released) { call->End(released.status()); },
+          ActorOf(call->peer()));
+    };
+    if (request.times().empty()) return release();
+    // How all of its ranks lie is looked at.
+    call->RunOn(workers_, [this, call, &request, id = *id, release] {
+      const absl::StatusOr<std::vector<WayTime>> times = TimesFromProto(request);
+      const absl::Status added =
+          times.ok() ? manager_->AddTimes(id, request.application(), *times) : times.status();
+      added.ok() ? release() : call->End(added);
+    });
   }
   WorkerPool* const batch_workers_;
   const uint32_t max_ranks_;

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "daemon/manager/mapping/pattern_store.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/switches/switch_table.h"
 #include "daemon/manager/tree_record.h"
@@ -33,6 +35,13 @@ constexpr std::pair<RouteKind, v1::RouteKind> kRouteKinds[] = {
     {RouteKind::kForwardingTables, v1::ROUTE_KIND_FORWARDING_TABLES},
     {RouteKind::kShortestPath, v1::ROUTE_KIND_SHORTEST_PATH},
     {RouteKind::kDimensionOrder, v1::ROUTE_KIND_DIMENSION_ORDER}};
+constexpr std::pair<CollectiveWay, v1::CollectiveWay> kWays[] = {
+    {CollectiveWay::kNative, v1::COLLECTIVE_WAY_NATIVE},
+    {CollectiveWay::kTree, v1::COLLECTIVE_WAY_TREE},
+    {CollectiveWay::kChain, v1::COLLECTIVE_WAY_CHAIN},
+    {CollectiveWay::kBinomial, v1::COLLECTIVE_WAY_BINOMIAL},
+    {CollectiveWay::kExchange, v1::COLLECTIVE_WAY_EXCHANGE},
+    {CollectiveWay::kForest, v1::COLLECTIVE_WAY_FOREST}};
 constexpr std::pair<TreeDetail, v1::TreeView> kViews[] = {
     {TreeDetail::kFull, v1::TREE_VIEW_FULL},
     {TreeDetail::kRank, v1::TREE_VIEW_RANK},
@@ -440,6 +449,38 @@ absl::StatusOr<Operation> FromProto(v1::Operation operation) {
   ASSIGN_OR_RETURN(const std::optional<Operation> known,
                    ValueOf(kOperations, operation, "operation"));
   return known.value_or(Operation::kAllreduce);
+}
+
+void ToProto(const WayTime& time, v1::WayTime& message) {
+  message.set_operation(ToProto(time.operation));
+  message.set_length_bits(time.length_bits);
+  message.set_way(WireOf(kWays, time.way));
+  message.set_us(time.us);
+  message.set_spread(time.spread);
+  message.set_runs(time.runs);
+}
+
+absl::Status CheckApplication(absl::string_view name) {
+  const absl::Status named = CheckPatternName(name);
+  if (named.ok()) return named;
+  return absl::InvalidArgumentError(absl::StrCat("application: ", named.message()));
+}
+
+absl::StatusOr<std::vector<WayTime>> TimesFromProto(const v1::ReleaseTreeRequest& request) {
+  std::vector<WayTime> times;
+  if (request.times().empty()) return times;
+  RETURN_IF_ERROR(CheckApplication(request.application()));
+  for (const v1::WayTime& message : request.times()) {
+    WayTime& time = times.emplace_back();
+    ASSIGN_OR_RETURN(time.operation, FromProto(message.operation()));
+    ASSIGN_OR_RETURN(const std::optional<CollectiveWay> way,
+                     ValueOf(kWays, message.way(), "times.way"));
+    if (!way) return absl::InvalidArgumentError("times.way: it is not set; say which way it was");
+    time.way = *way;
+    time.length_bits = static_cast<uint8_t>(std::min(message.length_bits(), 255U));
+    time.us = message.us();
+  }
+  return times;
 }
 
 absl::StatusOr<CreateBatchArgs> FromProto(const v1::BatchCreateTreesRequest& request,

@@ -50,6 +50,11 @@ absl::StatusOr<Operation> FromProto(v1::Operation operation);
 v1::TreeType ToProto(TreeType type);
 v1::RouteKind ToProto(RouteKind kind);
 
+void ToProto(const WayTime& time, v1::WayTime& message);
+// INVALID_ARGUMENT: no name for an application, which `times` need; an unknown operation or way.
+absl::Status CheckApplication(absl::string_view name);
+absl::StatusOr<std::vector<WayTime>> TimesFromProto(const v1::ReleaseTreeRequest& request);
+
 // INVALID_ARGUMENT: a job id or enumerator that is none; more axes, cells or communicators than any
 // batch may have; a communicator of no ranks; ranges and a list at once, ranges that hold no rank,
 // more than `max_ranks` or one beyond 2^32 (names the communicator). Whether the grid or the ranks

@@ -178,6 +178,61 @@ TEST_F(TreesServiceTest, AForestIsAnsweredToWhoAsks) {
   EXPECT_EQ(Release(forest->id()), absl::StatusCode::kOk);
 }
 
+TEST_F(TreesServiceTest, TheNextRunIsToldWhatEarlierOnesMeasured) {
+  v1::CreateTreeRequest request = All(v1::TREE_TYPE_I);
+  request.set_application("waves");
+  const auto first = Create(request);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->known_size(), 0);
+  v1::ReleaseTreeRequest release;
+  release.set_id(first->id());
+  v1::WayTime& time = *release.add_times();
+  time.set_operation(v1::OPERATION_BCAST);
+  time.set_length_bits(17);
+  time.set_way(v1::COLLECTIVE_WAY_CHAIN);
+  time.set_us(12.5);
+  const auto released = [&] {
+    return loopback_.Call(loopback_.trees(), &TreesStub::ReleaseTree, release).status();
+  };
+  // The tree stays after a refusal.
+  const auto refused = [&](const char* words) {
+    const absl::Status status = released();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+    EXPECT_TRUE(Get(first->id(), v1::TREE_VIEW_SUMMARY).ok());
+  };
+  refused("application: ");
+  release.set_application("a b");
+  refused("application: ");
+  release.set_application("waves");
+  time.set_way(v1::COLLECTIVE_WAY_UNSPECIFIED);
+  refused("times.way");
+  time.set_way(static_cast<v1::CollectiveWay>(77));
+  refused("times.way");
+  time.set_way(v1::COLLECTIVE_WAY_CHAIN);
+  time.set_us(-1);
+  refused("above 0");
+  time.set_us(12.5);
+  time.set_length_bits(256 + 17);
+  refused("bits");
+  time.set_length_bits(17);
+  ASSERT_TRUE(released().ok());
+  EXPECT_EQ(Get(first->id(), v1::TREE_VIEW_SUMMARY).status().code(), absl::StatusCode::kNotFound);
+
+  const auto second = Create(request);
+  ASSERT_TRUE(second.ok()) << second.status();
+  ASSERT_EQ(second->known_size(), 1);
+  time.set_runs(1);
+  EXPECT_EQ(second->known(0).SerializeAsString(), time.SerializeAsString());
+  request.clear_application();
+  EXPECT_EQ(Create(request)->known_size(), 0);
+  request.set_application("-x");
+  EXPECT_EQ(CreateCode(request), absl::StatusCode::kInvalidArgument);
+  request.set_application("waves");
+  request.set_type(v1::TREE_TYPE_II);
+  EXPECT_EQ(Create(request)->known_size(), 0);
+}
+
 TEST_F(TreesServiceTest, NamesFullSwitches) {
   int granted = 0;
   absl::Status refused;
