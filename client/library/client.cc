@@ -347,6 +347,27 @@ coppice_status coppice_tree_release(coppice_client* client, uint64_t id) {
   });
 }
 
+coppice_status coppice_tree_release_measured(coppice_client* client, uint64_t id,
+                                             const char* application, const coppice_way_time* times,
+                                             uint32_t count) {
+  return coppice::RunOn(client, [&](coppice_client& of) {
+    coppice::Outcome outcome = coppice::NotNull(application, "application");
+    if (outcome.ok() && count > 0) outcome = coppice::NotNull(times, "times");
+    if (!outcome.ok()) return outcome;
+    std::string answer;
+    return coppice::Ask(of, coppice::kRelease,
+                        coppice::EncodeRelease(id, application, times, count),
+                        /*may_repeat=*/false, answer);
+  });
+}
+
+uint32_t coppice_tree_known_count(const coppice_tree* tree) {
+  return static_cast<uint32_t>(tree->answer.known.size());
+}
+const coppice_way_time* coppice_tree_known(const coppice_tree* tree) {
+  return tree->answer.known.data();
+}
+
 void coppice_tree_free(coppice_tree* tree) { delete tree; }
 
 uint64_t coppice_tree_id(const coppice_tree* tree) { return tree->answer.id; }

@@ -161,6 +161,8 @@ typedef struct coppice_tree_request {
    * up to some seconds, and such a call up to COPPICE_FOREST_MS longer than others. */
   uint32_t max_trees;
   uint32_t reserved; /* 0 */
+  /* Named as a pattern is: coppice_tree_known has what its earlier runs measured. NULL: nothing. */
+  const char* application;
 } coppice_tree_request;
 
 typedef struct coppice_tree coppice_tree;
@@ -196,6 +198,36 @@ COPPICE_API uint32_t coppice_forest_trees(const coppice_tree* tree);
  * each rank, -1 of the root; lives as long as the handle. Else 0 and NULL. */
 COPPICE_API double coppice_forest_share(const coppice_tree* tree, uint32_t number);
 COPPICE_API const int32_t* coppice_forest_parents(const coppice_tree* tree, uint32_t number);
+
+/* How soon collectives of a communicator went, for the next run of the application. */
+typedef enum coppice_way {
+  COPPICE_WAY_NATIVE = 1, /* the MPI library's own */
+  COPPICE_WAY_TREE = 2,   /* along the communicator's tree */
+  COPPICE_WAY_CHAIN = 3,  /* along other trees over its ranks */
+  COPPICE_WAY_BINOMIAL = 4,
+  COPPICE_WAY_EXCHANGE = 5, /* by exchanges between pairs of ranks */
+  COPPICE_WAY_FOREST = 6    /* along all trees of the communicator's forest */
+} coppice_way;
+/* An element of arrays, so that it stays as it is. */
+typedef struct coppice_way_time {
+  coppice_operation operation;
+  uint32_t length_bits; /* of messages of 2^(length_bits - 1) bytes and more; 0: of none */
+  coppice_way way;
+  uint32_t runs; /* known: of the application that measured it */
+  double us;     /* known: the mean of the last ones */
+  double spread; /* known: by how much runs differ from it, as a share of it */
+} coppice_way_time;
+/* As coppice_tree_release. The daemon keeps the times for the user's next runs of that application
+ * on ranks that lie alike: as many on as many hosts and switches, with trees of this type.
+ * INVALID_ARGUMENT: a time that is none; the tree stays. */
+COPPICE_API coppice_status coppice_tree_release_measured(coppice_client* client, uint64_t id,
+                                                         const char* application,
+                                                         const coppice_way_time* times,
+                                                         uint32_t count);
+/* Of a tree that was created with an application: what is known, [coppice_tree_known_count] in no
+ * order; lives as long as the handle. */
+COPPICE_API uint32_t coppice_tree_known_count(const coppice_tree* tree);
+COPPICE_API const coppice_way_time* coppice_tree_known(const coppice_tree* tree);
 
 /* How members use the switches that carry a tree of type II: agents/switch/README.md has the
  * frames. A node is child number c of its parent if c nodes with smaller numbers have the same

@@ -203,6 +203,21 @@ bool DecodeJobId(std::string_view message, uint64_t& job) {
 
 std::string EncodeId(uint64_t id) { return Writer().Bytes(1, std::to_string(id)).text(); }
 
+std::string EncodeRelease(uint64_t id, std::string_view application, const coppice_way_time* times,
+                          uint32_t count) {
+  Writer writer;
+  writer.Bytes(1, std::to_string(id)).Bytes(2, application);
+  for (uint32_t i = 0; i < count; ++i) {
+    writer.Element(3, Writer()
+                          .Number(1, OperationNumber(times[i].operation))
+                          .Number(2, times[i].length_bits)
+                          .Number(3, static_cast<uint64_t>(times[i].way))
+                          .Real(4, times[i].us)
+                          .text());
+  }
+  return writer.text();
+}
+
 std::string EncodeTreeRequest(const coppice_tree_request& request, std::string_view request_id) {
   Writer writer;
   writer.Bytes(1, std::to_string(request.job)).Bytes(2, request_id);
@@ -219,7 +234,8 @@ std::string EncodeTreeRequest(const coppice_tree_request& request, std::string_v
   writer.Number(5, OperationNumber(request.operation));
   writer.Bytes(6, Writer().Number(1, request.bytes).text());
   writer.Number(7, static_cast<uint64_t>(request.type)).Number(9, request.width);
-  return writer.Number(15, request.carried != 0 ? 1 : 0).Number(16, request.max_trees).text();
+  writer.Number(15, request.carried != 0 ? 1 : 0).Number(16, request.max_trees);
+  return writer.Bytes(17, View(request.application)).text();
 }
 
 bool DecodeCarriage(std::string_view message, TreeAnswer& tree) {
@@ -232,6 +248,31 @@ bool DecodeCarriage(std::string_view message, TreeAnswer& tree) {
     if (in.field() == 8) tree.types = in.number();
     return true;
   });
+}
+
+// One of an operation or a way that a later release knows is left out.
+bool DecodeWayTime(std::string_view message, std::vector<coppice_way_time>& known) {
+  coppice_way_time time = {};
+  uint64_t operation = 0, way = 0;
+  const bool is_good = ForEachField(message, [&](Reader& in) {
+    if (in.field() == 1) operation = in.number();
+    if (in.field() == 2) time.length_bits = static_cast<uint32_t>(in.number());
+    if (in.field() == 3) way = in.number();
+    if (in.field() == 4) time.us = in.real();
+    if (in.field() == 5) time.spread = in.real();
+    if (in.field() == 6) time.runs = static_cast<uint32_t>(in.number());
+    return true;
+  });
+  if (!is_good) return false;
+  if (operation > OperationNumber(COPPICE_OPERATION_ALLREDUCE)) return true;
+  if (way < COPPICE_WAY_NATIVE || way > COPPICE_WAY_FOREST) return true;
+  if (!(time.us > 0) || !(time.spread >= 0) || time.length_bits > 64) return true;
+  const bool is_allreduce = operation == OperationNumber(COPPICE_OPERATION_ALLREDUCE);
+  time.operation =
+      is_allreduce ? COPPICE_OPERATION_ALLREDUCE : static_cast<coppice_operation>(operation);
+  time.way = static_cast<coppice_way>(way);
+  known.push_back(time);
+  return true;
 }
 
 bool DecodeTree(std::string_view message, TreeAnswer& tree) {
@@ -248,6 +289,7 @@ bool DecodeTree(std::string_view message, TreeAnswer& tree) {
     if (field == 12) return DecodePrediction(in.bytes(), tree.predicted_us);
     if (field == 26) return DecodeCarriage(in.bytes(), tree);
     if (field == 27) return DecodeForestTree(in.bytes(), tree.forest.emplace_back());
+    if (field == 28) return DecodeWayTime(in.bytes(), tree.known);
     return field != 20 || DecodeNodes(in.bytes(), tree);
   });
 }
@@ -363,7 +405,7 @@ namespace coppice::wire {
 namespace {
 
 constexpr uint32_t kKindBits = 3;
-constexpr uint32_t kVarintKind = 0, kBytesKind = 2;
+constexpr uint32_t kVarintKind = 0, kFixed64Kind = 1, kBytesKind = 2;
 constexpr int kMaxVarintBits = 64;
 
 size_t VarintSize(uint64_t value) {
@@ -411,12 +453,21 @@ Writer& Writer::Reals(uint32_t field, const double* values, size_t count) {
   if (count == 0) return *this;
   Varint(field << kKindBits | kBytesKind);
   Varint(count * sizeof(double));
-  for (size_t i = 0; i < count; ++i) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, &values[i], sizeof bits);
-    for (int shift = 0; shift < 64; shift += 8) text_.push_back(static_cast<char>(bits >> shift));
-  }
+  for (size_t i = 0; i < count; ++i) Fixed(values[i]);
   return *this;
+}
+
+Writer& Writer::Real(uint32_t field, double value) {
+  if (value == 0) return *this;
+  Varint(field << kKindBits | kFixed64Kind);
+  Fixed(value);
+  return *this;
+}
+
+void Writer::Fixed(double value) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  for (int shift = 0; shift < 64; shift += 8) text_.push_back(static_cast<char>(bits >> shift));
 }
 
 bool Reader::Stop() {

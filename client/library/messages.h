@@ -60,6 +60,9 @@ std::string EncodeRegister(const coppice_job_request& request, std::string_view 
 bool DecodeJobId(std::string_view message, uint64_t& job);
 // A message whose one field is an id: GetTree, ReleaseTree, EndJob.
 std::string EncodeId(uint64_t id);
+// ReleaseTree with what was measured.
+std::string EncodeRelease(uint64_t id, std::string_view application, const coppice_way_time* times,
+                          uint32_t count);
 
 // ---- trees -------------------------------------------------------------------------------------
 
@@ -82,6 +85,7 @@ struct TreeAnswer {
   uint32_t segment_bytes = 0, window = 0;
   uint64_t operations = 0, types = 0;  // bits
   std::vector<std::string> switch_addresses;
+  std::vector<coppice_way_time> known;  // without what is unknown here
 };
 bool DecodeTree(std::string_view message, TreeAnswer& tree);
 // Its nodes are those of a tree: lists fit each other, and from each node one comes to the root; if
@@ -167,11 +171,13 @@ class Writer final {
   Writer& Element(uint32_t field, std::string_view value);  // of a list of texts or messages
   Writer& Numbers(uint32_t field, const uint32_t* values, size_t count);
   Writer& Reals(uint32_t field, const double* values, size_t count);
+  Writer& Real(uint32_t field, double value);
 
   const std::string& text() const { return text_; }
 
  private:
   void Varint(uint64_t value);
+  void Fixed(double value);
 
   std::string text_;
 };

@@ -337,6 +337,10 @@ TEST(CallsTest, WrongArgumentsAreNamed) {
   };
   expect(coppice_open(nullptr, 0, nullptr), COPPICE_INVALID_ARGUMENT, "client");
   expect(coppice_job_end(nullptr, 1), COPPICE_INVALID_ARGUMENT, "coppice_open");
+  expect(coppice_tree_release_measured(client.get(), 1, nullptr, nullptr, 0),
+         COPPICE_INVALID_ARGUMENT, "application");
+  expect(coppice_tree_release_measured(client.get(), 1, "waves", nullptr, 1),
+         COPPICE_INVALID_ARGUMENT, "times");
   expect(coppice_job_end(Open("").get(), 1), COPPICE_UNAVAILABLE, "agent");
   expect(coppice_job_end(Open(std::string(200, 'x')).get(), 1), COPPICE_INVALID_ARGUMENT, "107");
   uint64_t job = 0;
@@ -385,7 +389,7 @@ TEST(CallsTest, StructuresHaveNoPadding) {
   EXPECT_TRUE(IsFilled<Tree>(&Tree::size, &Tree::job, &Tree::request_id, &Tree::ranks,
                              &Tree::rank_count, &Tree::operation, &Tree::bytes, &Tree::type,
                              &Tree::width, &Tree::advise, &Tree::carried, &Tree::max_trees,
-                             &Tree::reserved));
+                             &Tree::reserved, &Tree::application));
   using Map = coppice_map_request;
   EXPECT_TRUE(IsFilled<Map>(&Map::size, &Map::job, &Map::hosts, &Map::host_count,
                             &Map::ranks_per_host, &Map::budget_ms, &Map::rank_count,

@@ -290,6 +290,57 @@ TEST(MessagesTest, Forests) {
   }
 }
 
+TEST(MessagesTest, TimesOfCollectives) {
+  std::vector<coppice_way_time> times;
+  v1::Tree tree = SomeTree();
+  v1::ReleaseTreeRequest expected;
+  expected.set_id("7");
+  expected.set_application("waves");
+  constexpr std::pair<coppice_operation, v1::Operation> kOperations[] = {
+      {COPPICE_OPERATION_ALLREDUCE, v1::OPERATION_ALLREDUCE},
+      {COPPICE_OPERATION_BARRIER, v1::OPERATION_BARRIER},
+      {COPPICE_OPERATION_BCAST, v1::OPERATION_BCAST},
+      {COPPICE_OPERATION_REDUCE, v1::OPERATION_REDUCE}};
+  for (const auto& [operation, number] : kOperations) {
+    for (int way = COPPICE_WAY_NATIVE; way <= COPPICE_WAY_FOREST; ++way) {
+      times.push_back({operation, 64, static_cast<coppice_way>(way), 0, 0.25 + way, 0});
+      v1::WayTime& time = *expected.add_times();
+      time.set_operation(number);
+      time.set_length_bits(64);
+      time.set_way(static_cast<v1::CollectiveWay>(way));
+      time.set_us(0.25 + way);
+      *tree.add_known() = time;
+      tree.mutable_known()->rbegin()->set_spread(0.5);
+      tree.mutable_known()->rbegin()->set_runs(3);
+    }
+  }
+  EXPECT_EQ(EncodeRelease(7, "waves", times.data(), static_cast<uint32_t>(times.size())),
+            expected.SerializeAsString());
+  EXPECT_EQ(EncodeRelease(7, "", nullptr, 0), EncodeId(7));
+  // What this release does not know is left out.
+  const v1::WayTime good = tree.known(0);
+  for (const auto spoil :
+       {+[](v1::WayTime& of) { of.set_way(static_cast<v1::CollectiveWay>(7)); },
+        +[](v1::WayTime& of) { of.clear_way(); },
+        +[](v1::WayTime& of) { of.set_operation(static_cast<v1::Operation>(9)); },
+        +[](v1::WayTime& of) { of.set_us(0); }, +[](v1::WayTime& of) { of.set_us(std::nan("")); },
+        +[](v1::WayTime& of) { of.set_spread(-1); },
+        +[](v1::WayTime& of) { of.set_length_bits(65); }}) {
+    spoil(*tree.add_known() = good);
+  }
+  TreeAnswer answer;
+  ASSERT_TRUE(DecodeTree(tree.SerializeAsString(), answer));
+  ASSERT_EQ(answer.known.size(), times.size());
+  for (size_t i = 0; i < times.size(); ++i) {
+    EXPECT_EQ(answer.known[i].operation, times[i].operation);
+    EXPECT_EQ(answer.known[i].way, times[i].way);
+    EXPECT_EQ(answer.known[i].length_bits, 64U);
+    EXPECT_EQ(answer.known[i].us, times[i].us);
+    EXPECT_EQ(answer.known[i].spread, 0.5);
+    EXPECT_EQ(answer.known[i].runs, 3U);
+  }
+}
+
 TEST(MessagesTest, NodesThatAreNoTreeAreSeen) {
   const auto whole = [](std::vector<int32_t> parents, uint32_t ranks, uint32_t root) {
     TreeAnswer tree;

@@ -38,6 +38,14 @@ COPPICE_IS(COPPICE_TREE_AUTO, 0);
 COPPICE_IS(COPPICE_TREE_TYPE_I, 1);
 COPPICE_IS(COPPICE_TREE_TYPE_II, 2);
 
+// coppice_way, as CollectiveWay of trees.proto
+COPPICE_IS(COPPICE_WAY_NATIVE, 1);
+COPPICE_IS(COPPICE_WAY_TREE, 2);
+COPPICE_IS(COPPICE_WAY_CHAIN, 3);
+COPPICE_IS(COPPICE_WAY_BINOMIAL, 4);
+COPPICE_IS(COPPICE_WAY_EXCHANGE, 5);
+COPPICE_IS(COPPICE_WAY_FOREST, 6);
+
 // coppice_change
 COPPICE_IS(COPPICE_CHANGE_PRESENT, 1);
 COPPICE_IS(COPPICE_CHANGE_GRANTED, 3);
@@ -53,6 +61,7 @@ COPPICE_IS(COPPICE_CHANGE_OVER, 8);
 static_assert(sizeof(coppice_status) == sizeof(int));
 static_assert(sizeof(coppice_operation) == sizeof(int));
 static_assert(sizeof(coppice_tree_type) == sizeof(int));
+static_assert(sizeof(coppice_way) == sizeof(int));
 static_assert(sizeof(coppice_change) == sizeof(int));
 
 // Where the fields of coppice.h's structures are, which programs that were compiled with it rely
@@ -67,7 +76,8 @@ static_assert(sizeof(coppice_change) == sizeof(int));
 
 static_assert(COPPICE_IS_LAST(coppice_capabilities, agent_version));
 static_assert(COPPICE_IS_LAST(coppice_job_request, reserved));
-static_assert(COPPICE_IS_LAST(coppice_tree_request, reserved));
+static_assert(COPPICE_IS_LAST(coppice_tree_request, application));
+static_assert(COPPICE_IS_LAST(coppice_way_time, spread));
 static_assert(COPPICE_IS_LAST(coppice_map_request, seed));
 static_assert(COPPICE_IS_LAST(coppice_pattern, messages));
 #undef COPPICE_IS_LAST
@@ -101,6 +111,13 @@ COPPICE_IS_AT(coppice_tree_request, advise, 56);
 COPPICE_IS_AT(coppice_tree_request, carried, 60);
 COPPICE_IS_AT(coppice_tree_request, max_trees, 64);
 COPPICE_IS_AT(coppice_tree_request, reserved, 68);
+COPPICE_IS_AT(coppice_tree_request, application, 72);
+
+COPPICE_IS_AT(coppice_way_time, length_bits, 4);
+COPPICE_IS_AT(coppice_way_time, way, 8);
+COPPICE_IS_AT(coppice_way_time, runs, 12);
+COPPICE_IS_AT(coppice_way_time, us, 16);
+COPPICE_IS_AT(coppice_way_time, spread, 24);
 
 COPPICE_IS_AT(coppice_map_request, job, 8);
 COPPICE_IS_AT(coppice_map_request, hosts, 16);
