@@ -41,6 +41,8 @@ struct AgreedSettings {
   bool AskForAnything() const {
     return has_trace_file || put_pattern || reorder || trees != TreesWhen::kNever;
   }
+  // The choice is the user's: all messages up to a length go along trees.
+  bool IsWayFixed() const { return trees_max_bytes >= 0; }
   void AskForNothing() {
     has_trace_file = put_pattern = reorder = false;
     trees = TreesWhen::kNever;

@@ -21,6 +21,55 @@ constexpr uint64_t kAskedInTheMiddle = uint64_t{64} << 10U;
 // CreateTreeRequest.max_trees.
 constexpr int kMaxForestRanks = 1024;
 
+constexpr std::pair<TreeCount, coppice_operation> kOperations[] = {
+    {kCountBarrier, COPPICE_OPERATION_BARRIER},
+    {kCountBcast, COPPICE_OPERATION_BCAST},
+    {kCountReduce, COPPICE_OPERATION_REDUCE},
+    {kCountAllreduce, COPPICE_OPERATION_ALLREDUCE}};
+
+constexpr int WireOf(Way way) { return static_cast<int>(way) + COPPICE_WAY_NATIVE; }
+static_assert(WireOf(Way::kForest) == COPPICE_WAY_FOREST);
+
+// Of each operation and length the way that was the soonest, unless runs differed much.
+std::vector<KnownWay> KnownWaysOf(const std::vector<coppice_way_time>& times) {
+  std::vector<KnownWay> known;
+  for (const auto& [what, operation] : kOperations) {
+    std::map<uint32_t, std::array<double, kWays>> of_length;  // [bits]
+    for (const coppice_way_time& time : times) {
+      if (time.operation != operation || time.spread > KnownWay::kMaxSpread) continue;
+      of_length[time.length_bits][static_cast<size_t>(time.way - COPPICE_WAY_NATIVE)] = time.us;
+    }
+    for (const auto& [bits, us] : of_length) {
+      unsigned tried = 0;
+      for (size_t way = 0; way < kWays; ++way) tried |= us[way] > 0 ? 1U << way : 0;
+      known.push_back({static_cast<uint8_t>(what), static_cast<uint8_t>(bits),
+                       static_cast<uint8_t>(tried), Trial::SoonestOf(us)});
+    }
+  }
+  return known;
+}
+
+// Of all trials that ended.
+std::vector<coppice_way_time> MeasuredTimes(const CommunicatorTree& tree) {
+  std::vector<coppice_way_time> times;
+  for (const auto& [of, trial] : tree.trials) {
+    const auto& [what, bits, has_others] = of;
+    if (has_others != (tree.carried == nullptr)) continue;  // fewer ways than others of its length
+    for (size_t way = 0; way < kWays; ++way) {
+      const double seconds = trial.last_times()[way];
+      if (!(seconds > 0)) continue;
+      coppice_way_time& time = times.emplace_back();
+      for (const auto& [count, operation] : kOperations) {
+        if (count == what) time.operation = operation;
+      }
+      time.length_bits = static_cast<uint32_t>(bits);
+      time.way = static_cast<coppice_way>(WireOf(static_cast<Way>(way)));
+      time.us = seconds * 1e6;
+    }
+  }
+  return times;
+}
+
 // What the others are to be told.
 void Set(GrantedTree granted, CommunicatorTree* tree) {
   tree->told = {};
@@ -30,6 +79,9 @@ void Set(GrantedTree granted, CommunicatorTree* tree) {
   tree->told.is_carried = granted.is_carried;
   tree->told.terms = granted.terms;
   tree->addresses = std::move(granted.addresses);
+  const std::vector<KnownWay> known = KnownWaysOf(granted.known);
+  tree->told.known = static_cast<int32_t>(std::min(known.size(), tree->told.known_ways.size()));
+  std::copy_n(known.begin(), tree->told.known, tree->told.known_ways.begin());
   tree->told.has_order = !granted.order.empty() && !granted.is_carried;
   if (tree->told.has_order) tree->near = std::move(granted.order);
   if (granted.id != 0) tree->parents = std::move(granted.parents);
@@ -86,6 +138,8 @@ bool Install(int rank, CommunicatorTree* tree, int* wasted_ms) {
     MakeTreeShape(ChainParents(tree->order), rank, &tree->chain);
     MakeTreeShape(BinomialParents(tree->order), rank, &tree->binomial);
   }
+  const auto known = tree->told.known_ways.begin();
+  tree->known.assign(known, known + tree->told.known);
   size_t pieces = 0;
   for (const Way way : {Way::kTree, Way::kChain, Way::kBinomial}) {
     pieces = std::max(pieces, Pipeline::Pieces(tree->ShapeOf(way)));
@@ -113,11 +167,18 @@ bool Install(int rank, CommunicatorTree* tree, int* wasted_ms) {
 // it may be there still. Calls neither MPI nor the agent.
 void Uninstall(TreeCount what, CommunicatorTree* tree) {
   const uint64_t id = std::exchange(tree->id, 0);
+  std::vector<coppice_way_time> measured;
+  if (id != 0 && tree->IsRoot() && what != kCountRevised) {
+    HasMemoryFor([&] {
+      measured = MeasuredTimes(*tree);
+      return true;
+    });
+  }
   tree->carried.reset();
   if (id == 0 || !tree->IsRoot()) return;
   TreeFollower::Get().Unfollow(id);
   tree->news.reset();
-  if (what != kCountRevised) GiveBack(id);
+  if (what != kCountRevised) GiveBack(id, std::move(measured));
   CountTree(what);
 }
 
@@ -393,15 +454,16 @@ bool IsLacking(const CommunicatorTrees::Place& place) {
 // Which of them is for such messages, and which length it is asked for.
 CommunicatorTrees::OfLength* TreesFor(coppice_operation operation, uint64_t bytes,
                                       CommunicatorTrees* trees, uint64_t* asked) {
-  const bool is_forest_due =
-      IsWayFixed() ? Session::Get().settings().trees_way == TreesWay::kForest && bytes > 0
-                   : bytes >= kForestFrom;
+  const Settings& settings = Session::Get().settings();
+  const bool is_forest_due = settings.IsWayFixed()
+                                 ? settings.trees_way == TreesWay::kForest && bytes > 0
+                                 : bytes >= kForestFrom;
   const bool may_be_one = !IsLacking(trees->of_forest.wanted);
   if (operation == COPPICE_OPERATION_ALLREDUCE && is_forest_due && may_be_one) {
     *asked = std::max(bytes, kForestFrom);
     return &trees->of_forest;
   }
-  const bool is_middle = bytes >= kMiddle && bytes < kLong && !IsWayFixed();
+  const bool is_middle = bytes >= kMiddle && bytes < kLong && !settings.IsWayFixed();
   *asked = bytes < kMiddle ? bytes : is_middle ? kAskedInTheMiddle : std::max(bytes, kLong);
   if (bytes < kMiddle) return &trees->of_short;
   return is_middle ? &trees->of_middle : &trees->of_long;
@@ -461,8 +523,10 @@ bool IsDue(CommunicatorTree* tree) {
 
 // Those of `comm`, for a collective of so many bytes; null, on all members: there are none.
 CommunicatorTrees* TreesOf(MPI_Comm comm, uint64_t bytes) {
-  const int most = Session::Get().settings().trees_max_bytes;
-  if (IsWayFixed() && bytes > static_cast<uint64_t>(most)) return nullptr;
+  const Settings& settings = Session::Get().settings();
+  if (settings.IsWayFixed() && bytes > static_cast<uint64_t>(settings.trees_max_bytes)) {
+    return nullptr;
+  }
   bool was_seen = false;
   CommunicatorTrees* trees = nullptr;
   if (!Find(comm, &was_seen, &trees)) return nullptr;

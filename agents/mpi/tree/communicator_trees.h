@@ -30,6 +30,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -92,6 +93,8 @@ struct CommunicatorTree {
     int32_t trees = 0;  // of a forest
     bool is_kept = false, is_pending = false, is_carried = false, has_order = false;
     CarriageTerms terms;
+    int32_t known = 0;  // of these
+    std::array<KnownWay, 128> known_ways;
   } told;
   std::vector<int32_t> parents;  // of each rank; there is room before anybody is told
   std::vector<int32_t> near;     // all ranks, the root first, if `has_order`; as much room
@@ -107,6 +110,7 @@ struct CommunicatorTree {
   // Of a collective (kCountBcast) of so many bits in its length, with an order that must be the
   // ranks' or not; from when the tree is there.
   std::map<std::tuple<TreeCount, int, bool>, Trial> trials;
+  std::vector<KnownWay> known;  // by earlier runs of the application; of the first revision only
 
   // kTree, kChain or kBinomial.
   const TreeShape& ShapeOf(Way way) const {

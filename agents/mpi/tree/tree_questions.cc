@@ -19,13 +19,27 @@ struct Waiting {
   std::condition_variable wakes;
   std::thread thread;
   std::deque<std::shared_ptr<TreeQuestion>> questions;
-  std::vector<uint64_t> unused;  // trees that are to be given back, by the thread or another
+  // Trees that are to be given back, by the thread or another.
+  std::vector<std::pair<uint64_t, std::vector<coppice_way_time>>> unused;
   bool is_giving_back = false, is_stopping = false;
 };
 
 Waiting& TheWaiting() {
   static auto* const waiting = new Waiting;
   return *waiting;
+}
+
+// The program's, with letters and digits alone beside a few signs: a daemon takes no others.
+std::string ApplicationName() {
+  constexpr size_t kMaxBytes = 128;
+  std::string name = Session::Get().Application().substr(0, kMaxBytes);
+  const auto is_plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           std::strchr("._-+@", c) != nullptr;
+  };
+  for (char& c : name) c = is_plain(c) ? c : '_';
+  if (!name.empty() && (name[0] == '-' || name[0] == '.')) name[0] = '_';
+  return name;
 }
 
 // How its members use the switches. False: they cannot, as no switch carries it or one is away.
@@ -63,6 +77,8 @@ GrantedTree ReadTree(coppice_tree* tree, size_t ranks) {
       const int32_t* const of = coppice_forest_parents(tree, number);
       granted.forest_parents.insert(granted.forest_parents.end(), of, of + ranks);
     }
+    const coppice_way_time* const known = coppice_tree_known(tree);
+    granted.known.assign(known, known + coppice_tree_known_count(tree));
     TreeShape shape;
     const bool is_usable = coppice_tree_nodes(tree) == ranks
                                ? MakeTreeShape(granted.parents, 0, &shape)
@@ -126,24 +142,36 @@ GrantedTree AskAgain(uint64_t id, size_t ranks) {
   return granted;
 }
 
-void GiveBack(uint64_t id) {
+void GiveBack(uint64_t id, std::vector<coppice_way_time> measured) {
   Waiting& waiting = TheWaiting();
   const std::lock_guard<std::mutex> lock(waiting.mutex);
   HasMemoryFor([&] {  // or it is given back with the job
-    waiting.unused.push_back(id);
+    waiting.unused.emplace_back(id, std::move(measured));
     return true;
   });
 }
 
 void GiveBackAll(Waits waits) {
-  std::vector<uint64_t> now;
+  decltype(Waiting::unused) now;
   {
     const std::lock_guard<std::mutex> lock(TheWaiting().mutex);
     now.swap(TheWaiting().unused);
   }
-  for (const uint64_t id : now) {
-    const auto release = [&](coppice_client* client) { return coppice_tree_release(client, id); };
-    if (!Session::Get().Ask(release, {}, waits).IsThere()) GiveBack(id);
+  std::string application;
+  HasMemoryFor([&] {
+    application = ApplicationName();
+    return true;
+  });
+  for (auto& [tree, measured] : now) {
+    const auto release = [id = tree, &times = measured, &application](coppice_client* client) {
+      if (!times.empty() && !application.empty()) {
+        const coppice_status status = coppice_tree_release_measured(
+            client, id, application.c_str(), times.data(), static_cast<uint32_t>(times.size()));
+        if (status != COPPICE_INVALID_ARGUMENT) return status;
+      }
+      return coppice_tree_release(client, id);
+    };
+    if (!Session::Get().Ask(release, {}, waits).IsThere()) GiveBack(tree, std::move(measured));
   }
 }
 
@@ -159,6 +187,8 @@ GrantedTree TreeQuestion::AskForTree(Waits waits, std::string* why_not) const {
   request.type = kTypes[static_cast<size_t>(type_)];
   request.carried = type_ == TreesType::kRanks ? 0 : 1;
   if (type_ != TreesType::kSwitches) request.max_trees = max_trees_;
+  const std::string application = Session::Get().settings().IsWayFixed() ? "" : ApplicationName();
+  if (!application.empty()) request.application = application.c_str();
   coppice_tree* tree = nullptr;
   const int work_ms = request.max_trees > 1 ? COPPICE_FOREST_MS : 0;
   Session::Answer answer = Session::Get().Ask(

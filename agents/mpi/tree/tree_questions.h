@@ -29,14 +29,16 @@ struct GrantedTree {
   bool is_carried = false;
   CarriageTerms terms;
   std::string addresses;
-  std::string reason;  // in the daemon's words
+  std::string reason;                   // in the daemon's words
+  std::vector<coppice_way_time> known;  // by earlier runs of the application
 };
 
 // The tree as it is now; none if it is gone or nobody can say. The program waits.
 GrantedTree AskAgain(uint64_t id, size_t ranks);
 
 // Calls nobody: GiveBackAll, when it suits, tells the agent, again and again while that is away.
-void GiveBack(uint64_t id);
+// `measured`: how soon its collectives went, for the next run of the application.
+void GiveBack(uint64_t id, std::vector<coppice_way_time> measured = {});
 void GiveBackAll(Waits waits);
 
 // A tree is asked for, or a forest of at most so many trees, for the communicator of these ranks of

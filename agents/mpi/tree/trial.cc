@@ -6,7 +6,24 @@
 
 namespace coppice::mpi {
 
-Trial::Trial(std::vector<Way> ways) : ways_(std::move(ways)) { Restart(); }
+Trial::Trial(std::vector<Way> ways, std::optional<Way> known) : ways_(std::move(ways)) {
+  if (!known) {
+    Restart();
+    return;
+  }
+  is_settled_ = true;
+  chosen_ = *known;
+  left_ = pause_;
+}
+
+Way Trial::SoonestOf(const std::array<double, kWays>& times) {
+  const double native = times[static_cast<size_t>(Way::kNative)];
+  size_t soonest = static_cast<size_t>(Way::kNative);
+  for (size_t way = 0; way < kWays; ++way) {
+    if (times[way] > 0 && times[way] < times[soonest]) soonest = way;
+  }
+  return times[soonest] < kWorthLeavingNative * native ? static_cast<Way>(soonest) : Way::kNative;
+}
 
 void Trial::Restart() {
   is_trying_ = true;
@@ -71,6 +88,8 @@ void Trial::Settle(Way soonest) {
   is_settled_ = true;
   is_trying_ = false;
   left_ = pause_;
+  last_times_ = {};
+  for (const Way way : ways_) last_times_[static_cast<size_t>(way)] = UsualTime(way).count();
   if (!(least > 0)) return;
   const int calls = std::accumulate(gone_.begin(), gone_.end(), 0);
   // To agree takes about as long as one barrier of all those.

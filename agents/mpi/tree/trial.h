@@ -10,12 +10,17 @@
 // native barrier, or whoever is late would be measured; then the call takes as long as at the
 // member that it takes longest. On that they agree after a trial, by one small native Allreduce.
 // The next trial waits until what this one has cost is a small share of the time.
+//
+// Where earlier runs of the application are known to have found a soonest way, calls go that way
+// from the first one on, and the first trial is what would be the second one.
 #ifndef COPPICE_AGENTS_MPI_TREE_TRIAL_H_
 #define COPPICE_AGENTS_MPI_TREE_TRIAL_H_
 
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace coppice::mpi {
@@ -26,6 +31,17 @@ enum class Way : uint8_t { kNative, kTree, kChain, kBinomial, kExchange, kForest
 constexpr size_t kWays = 6;
 constexpr const char* kWayNames[kWays] = {"native",   "tree",     "chain",
                                           "binomial", "exchange", "forest"};
+
+// What earlier runs of the application found of collectives of one kind and length.
+struct KnownWay {
+  // Times by which runs differ more, as a share of them, say nothing.
+  static constexpr double kMaxSpread = 0.25;
+
+  uint8_t what = 0;   // TreeCount
+  uint8_t bits = 0;   // of the length
+  uint8_t tried = 0;  // bit n: the way of value n
+  Way soonest = Way::kNative;
+};
 
 class Trial final {
  public:
@@ -53,7 +69,12 @@ class Trial final {
   static constexpr int kNumbers = sizeof(Measured) / sizeof(double);
 
   // Two ways at least, the native one among them, which is gone until the first trial is over.
-  explicit Trial(std::vector<Way> ways);
+  explicit Trial(std::vector<Way> ways) : Trial(std::move(ways), std::nullopt) {}
+  // `known`: the one that was the soonest in earlier runs.
+  Trial(std::vector<Way> ways, std::optional<Way> known);
+  // The way that is clearly sooner than the native one, the soonest of them; else the native one,
+  // as where nobody knows how soon that is. 0: not known.
+  static Way SoonestOf(const std::array<double, kWays>& times);
 
   // Whether members are to agree before the next call.
   bool IsDue() const { return is_trying_ && tried_ == calls_; }
@@ -64,6 +85,8 @@ class Trial final {
   Way chosen() const { return chosen_; }
   const std::vector<Way>& ways() const { return ways_; }
   Seconds UsualTime(Way way) const;
+  // [way] of the last trial of this run that ended, in seconds; 0: not tried.
+  const std::array<double, kWays>& last_times() const { return last_times_; }
 
   // The way of the next call, which is counted. Not if IsDue.
   Way Next();
@@ -92,6 +115,7 @@ class Trial final {
   std::array<int, kWays> gone_ = {};  // [way], in this trial
   Way way_ = Way::kNative;            // of the last call
   Measured measured_;
+  std::array<double, kWays> last_times_ = {};
   uint64_t left_ = 0;  // calls until the next trial
   uint64_t pause_ = kMinPause;
 };

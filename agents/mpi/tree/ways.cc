@@ -1,8 +1,10 @@
 #include "agents/mpi/tree/ways.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -36,23 +38,62 @@ bool IsWorthATry(TreeCount what, int bits, Way way, const CommunicatorTree& tree
   return what == kCountBcast && bits >= BitsOf(kMiddle) && bits < BitsOf(kLong);
 }
 
-Trial& TrialOf(TreeCount what, int bits, bool has_others, CommunicatorTree* tree) {
-  const auto which = std::make_tuple(what, bits, has_others);
-  const auto found = tree->trials.find(which);
-  if (found != tree->trials.end()) return found->second;
+std::vector<Way> WaysOf(TreeCount what, int bits, bool has_others, const CommunicatorTree& tree) {
   std::vector<Way> ways = {Way::kTree};
   for (const Way way : {Way::kChain, Way::kBinomial, Way::kExchange, Way::kForest}) {
-    if (has_others && IsWorthATry(what, bits, way, *tree)) ways.push_back(way);
+    if (has_others && IsWorthATry(what, bits, way, tree)) ways.push_back(way);
   }
   ways.push_back(Way::kNative);
-  return tree->trials.try_emplace(which, std::move(ways)).first->second;
+  return ways;
 }
 
-void SayWhy(MPI_Comm comm, TreeCount what, uint64_t bytes, const Trial& trial) {
-  if (RankIn(comm) != 0 || !Session::Get().settings().verbose) return;
+// What earlier runs found the soonest one of these, if they tried all of them.
+std::optional<Way> KnownOf(TreeCount what, int bits, bool has_others, const std::vector<Way>& ways,
+                           const CommunicatorTree& tree) {
+  if (has_others != (tree.carried == nullptr)) return std::nullopt;
+  for (const KnownWay& known : tree.known) {
+    if (known.what != what || known.bits != bits) continue;
+    const auto was_tried = [&known](Way way) {
+      return (known.tried >> static_cast<unsigned>(way) & 1U) != 0;
+    };
+    const bool is_one = std::find(ways.begin(), ways.end(), known.soonest) != ways.end();
+    if (is_one && std::all_of(ways.begin(), ways.end(), was_tried)) return known.soonest;
+  }
+  return std::nullopt;
+}
+
+constexpr const char* NameOf(TreeCount what) {
 #define COPPICE_NAME(NAME, ...) #NAME,
   constexpr const char* kNames[] = {COPPICE_TREE_COLLECTIVES(COPPICE_NAME)};
 #undef COPPICE_NAME
+  return kNames[what - kCountBarrier];
+}
+
+// "Allreduce of 64 bytes on 8 ranks goes by "
+std::string GoesBy(MPI_Comm comm, TreeCount what, uint64_t bytes) {
+  return std::string(NameOf(what)) + " of " + std::to_string(bytes) + " bytes on " +
+         std::to_string(SizeOf(comm)) + " ranks goes by ";
+}
+
+bool SaysWhy(MPI_Comm comm) { return RankIn(comm) == 0 && Session::Get().settings().verbose; }
+
+Trial& TrialOf(MPI_Comm comm, TreeCount what, uint64_t bytes, bool has_others,
+               CommunicatorTree* tree) {
+  const int bits = BitsOf(bytes);
+  const auto which = std::make_tuple(what, bits, has_others);
+  const auto found = tree->trials.find(which);
+  if (found != tree->trials.end()) return found->second;
+  std::vector<Way> ways = WaysOf(what, bits, has_others, *tree);
+  const std::optional<Way> known = KnownOf(what, bits, has_others, ways, *tree);
+  if (known && SaysWhy(comm)) {
+    Session::Get().Say(GoesBy(comm, what, bytes) + kWayNames[static_cast<size_t>(*known)] +
+                       ", as in earlier runs");
+  }
+  return tree->trials.try_emplace(which, std::move(ways), known).first->second;
+}
+
+void SayWhy(MPI_Comm comm, TreeCount what, uint64_t bytes, const Trial& trial) {
+  if (!SaysWhy(comm)) return;
   const auto name = [](Way way) { return std::string(kWayNames[static_cast<size_t>(way)]); };
   std::string times;
   for (const Way way : trial.ways()) {
@@ -60,9 +101,7 @@ void SayWhy(MPI_Comm comm, TreeCount what, uint64_t bytes, const Trial& trial) {
     times +=
         (times.empty() ? "" : ", ") + name(way) + " " + std::to_string(std::lround(us)) + " us";
   }
-  Session::Get().Say(std::string(kNames[what - kCountBarrier]) + " of " + std::to_string(bytes) +
-                     " bytes on " + std::to_string(SizeOf(comm)) + " ranks goes by " +
-                     name(trial.chosen()) + ": " + times);
+  Session::Get().Say(GoesBy(comm, what, bytes) + name(trial.chosen()) + ": " + times);
 }
 
 Way FixedWay(TreeCount what, int bits, const CommunicatorTree& tree) {
@@ -72,14 +111,13 @@ Way FixedWay(TreeCount what, int bits, const CommunicatorTree& tree) {
 
 }  // namespace
 
-bool IsWayFixed() { return Session::Get().settings().trees_max_bytes >= 0; }
-
 Way WayOf(MPI_Comm comm, TreeCount what, uint64_t bytes, bool in_rank_order, CommunicatorTree* tree,
           MeasuredCall* measured) {
   const int bits = BitsOf(bytes);
   const bool has_others = tree->carried == nullptr && !in_rank_order;
-  if (IsWayFixed()) return has_others ? FixedWay(what, bits, *tree) : Way::kTree;
-  Trial& trial = TrialOf(what, bits, has_others, tree);
+  if (Session::Get().settings().IsWayFixed())
+    return has_others ? FixedWay(what, bits, *tree) : Way::kTree;
+  Trial& trial = TrialOf(comm, what, bytes, has_others, tree);
   if (trial.IsDue()) {
     Trial::Measured longest = trial.measured();
     PMPI_Allreduce(MPI_IN_PLACE, &longest, Trial::kNumbers, MPI_DOUBLE, MPI_MAX, comm);
@@ -102,9 +140,13 @@ Way WayOf(MPI_Comm comm, TreeCount what, uint64_t bytes, bool in_rank_order, Com
 Way SettledWayOf(TreeCount what, uint64_t bytes, bool in_rank_order, const CommunicatorTree& tree) {
   const int bits = BitsOf(bytes);
   const bool has_others = !in_rank_order;
-  if (IsWayFixed()) return has_others ? FixedWay(what, bits, tree) : Way::kTree;
+  if (Session::Get().settings().IsWayFixed())
+    return has_others ? FixedWay(what, bits, tree) : Way::kTree;
   const auto found = tree.trials.find(std::make_tuple(what, bits, has_others));
-  return found == tree.trials.end() ? Way::kNative : found->second.chosen();
+  if (found != tree.trials.end()) return found->second.chosen();
+  if (tree.known.empty()) return Way::kNative;
+  return KnownOf(what, bits, has_others, WaysOf(what, bits, has_others, tree), tree)
+      .value_or(Way::kNative);
 }
 
 }  // namespace coppice::mpi

@@ -13,9 +13,6 @@
 
 namespace coppice::mpi {
 
-// The choice is the user's: all messages up to a length go along trees.
-bool IsWayFixed();
-
 // Collective over `comm`, for the collective that TreeOf gave the tree for: which way it goes, if
 // it need not be combined in the order of ranks; else kTree or kNative. *measured is the call, if
 // it is. Throws std::bad_alloc.

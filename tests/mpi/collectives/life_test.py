@@ -71,6 +71,33 @@ class Life(unittest.TestCase):
         self.assertEqual((said["native"], said["gone"]), (0, 0))
         self.assertGreater(said["allreduce"], 0)
 
+    def test_the_next_run_starts_with_what_this_one_measured(self):
+        nodes, rounds = self.nodes(), 130
+        expected = result(self.natively([STEADY, str(rounds)]).stdout)
+
+        def ways(**more):
+            """Of each operation and length: whether its way was known, and which it was."""
+            chosen = {"COPPICE_TREES": "first-use", "COPPICE_VERBOSE": 1, "COPPICE_TIMEOUT_MS": 5000,
+                      "COPPICE_TREES_AFTER": 0, **more}
+            done = mpi_run.run(MPI, RANKS, nodes.on_hosts(RANKS, [STEADY, str(rounds)]), LIBRARY, chosen,
+                               timeout=TIMEOUT_S)
+            self.assertEqual(result(done.stdout), expected)
+            told = re.findall(r"(\w+ of \d+ bytes on 4 ranks) goes by (\w+)(, as in earlier runs)?", done.stderr)
+            return {what: (bool(known), way) for what, way, known in told}
+
+        first = ways()
+        self.assertGreaterEqual(len(first), 8, first)
+        self.assertEqual({known for known, _ in first.values()}, {False})
+        second = ways()
+        # Those that took the same in both runs, or nearly so, would stay; one run says nothing of that.
+        self.assertEqual({what: way for what, (known, way) in second.items() if known},
+                         {what: way for what, (_, way) in first.items() if what in second})
+        self.assertEqual({known for known, _ in second.values()}, {True}, second)
+        self.assertEqual({known for known, _ in ways(COPPICE_APPLICATION="another").values()}, {False})
+        nodes.daemon.end(signal.SIGKILL)
+        nodes.daemon.start().wait_until_listening()
+        wait_until(lambda: {known for known, _ in ways().values()} == {True}, "ways that were known before")
+
     def test_the_daemon_is_killed(self):
         nodes = self.nodes()
         said = self.in_the_middle(nodes, lambda: nodes.daemon.end(signal.SIGKILL))

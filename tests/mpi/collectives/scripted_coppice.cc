@@ -281,6 +281,12 @@ coppice_status coppice_tree_release(coppice_client*, uint64_t id) {
   Shared()->trees[id].is_released = 1;
   return COPPICE_OK;
 }
+coppice_status coppice_tree_release_measured(coppice_client* client, uint64_t id, const char*,
+                                             const coppice_way_time*, uint32_t) {
+  return coppice_tree_release(client, id);
+}
+uint32_t coppice_tree_known_count(const coppice_tree*) { return 0; }
+const coppice_way_time* coppice_tree_known(const coppice_tree*) { return nullptr; }
 void coppice_tree_free(coppice_tree* tree) { delete tree; }
 uint64_t coppice_tree_id(const coppice_tree* tree) { return tree->id; }
 uint32_t coppice_tree_revision(const coppice_tree* tree) { return tree->revision; }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -19,8 +20,9 @@ const std::vector<Way> kFour = {Way::kTree, Way::kChain, Way::kExchange, Way::kN
 // Members of one communicator, which make the same calls; `time(member, way)` in seconds.
 class Members {
  public:
-  explicit Members(size_t count, const std::vector<Way>& ways = kTwo)
-      : trials_(count, Trial(ways)) {}
+  explicit Members(size_t count, const std::vector<Way>& ways = kTwo,
+                   std::optional<Way> known = std::nullopt)
+      : trials_(count, Trial(ways, known)) {}
 
   template <class Time>
   Way Call(const Time& time) {
@@ -42,6 +44,7 @@ class Members {
     return way;
   }
   int agreed() const { return agreed_; }
+  const std::array<double, kWays>& last_times() const { return trials_[0].last_times(); }
   double spent() const { return spent_; }
 
  private:
@@ -108,6 +111,31 @@ TEST(Trial, LeavesATreeForTheNativeWaySooner) {
     ASSERT_LT(calls, 50'000);
   }
   EXPECT_EQ(members.Call(Fixed(1.05, 1)), Way::kNative);
+}
+
+TEST(Trial, BeginsWithWhatIsKnownAndFindsOutWhetherThatIsStillSo) {
+  Members members(2, kTwo, Way::kTree);
+  for (uint64_t call = 0; call < Trial::kMinPause; ++call) {
+    EXPECT_EQ(members.Call(Fixed(0.5, 1)), Way::kTree);
+  }
+  EXPECT_EQ(members.agreed(), 0);
+  EXPECT_EQ(members.last_times(), (std::array<double, kWays>{}));
+  for (int calls = 0; members.agreed() < 1; ++calls) {
+    members.Call(Fixed(8, 1));
+    ASSERT_LT(calls, 100);
+  }
+  EXPECT_EQ(members.Call(Fixed(8, 1)), Way::kNative);
+  EXPECT_EQ(members.last_times(), (std::array<double, kWays>{1, 8}));
+}
+
+TEST(Trial, TheSoonestOfKnownTimesIsClearlySooner) {
+  const auto soonest = [](std::array<double, kWays> times) { return Trial::SoonestOf(times); };
+  EXPECT_EQ(soonest({1, 0.95, 0, 0, 0, 0}), Way::kNative);
+  EXPECT_EQ(soonest({1, 0.9, 0, 0, 0, 0}), Way::kTree);
+  EXPECT_EQ(soonest({1, 0.9, 0.5, 0, 0.4, 0}), Way::kExchange);
+  EXPECT_EQ(soonest({1, 0, 0, 0, 0, 0.1}), Way::kForest);
+  EXPECT_EQ(soonest({0, 3, 2, 0, 0, 0}),
+            Way::kNative);  // how soon it was nobody knows
 }
 
 TEST(Trial, GoesByWhomItTakesLongest) {
