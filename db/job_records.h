@@ -203,7 +203,8 @@ struct WayTime {
   CollectiveWay way = CollectiveWay::kNative;
   double us = 0;      // mean of the last runs
   double spread = 0;  // by how much runs differ from it, as a share of it
-  uint32_t runs = 0;
+  uint32_t runs = 0;  // jobs
+  JobId last_job;     // that measured it
   friend bool operator==(const WayTime&, const WayTime&) = default;
 };
 
@@ -214,10 +215,10 @@ struct WayTimesRecord {
   friend bool operator==(const WayTimesRecord&, const WayTimesRecord&) = default;
 };
 
-// Drops what is known of programs, whether or not there is something, then puts the record in place
-// of what was known of its program. INVALID_ARGUMENT: an owner, application or layout without a
-// name; a tree type that is none; no times, or one that is not above 0 or not finite, a spread
-// below 0, more than 64 bits, no runs; one named twice.
+// Drops what is known of programs, whether or not there is something, then puts each of the times
+// in place of the one of its operation, length and way. INVALID_ARGUMENT: an owner, application or
+// layout without a name; a tree type that is none; no times, or one that is not above 0 or not
+// finite, a spread below 0, more than 64 bits, no runs; one named twice.
 struct PutWayTimes {
   WayTimesRecord record;
   std::vector<WayTimesOf> drop;

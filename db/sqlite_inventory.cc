@@ -1,5 +1,5 @@
-// What the fabric holds: the inventory and measured distances; what an administrator put in force:
-// quotas and the profile; and how soon collectives went in earlier runs.
+// What the fabric holds: the inventory and measured distances; and what an administrator put in
+// force: quotas and the profile.
 //
 // Rows of the inventory appear once, with first_seen, and are touched by every sweep that sees
 // them, with last_seen; nothing is deleted.
@@ -15,7 +15,6 @@ namespace {
 constexpr const char* kNodeKinds[] = {nullptr, "switch", "adapter", "router"};
 constexpr const char* kHolders[] = {nullptr, "user", "account", "tenant"};
 constexpr const char* kTransports[] = {"tcp", "verbs"};
-constexpr const char* kWays[] = {"native", "tree", "chain", "binomial", "exchange", "forest"};
 
 // The link with its ends in order.
 LinkRecord Ordered(LinkRecord link) {
@@ -158,57 +157,7 @@ absl::Status Apply(SqliteConnection& db, const PutProfile& put) {
   return db.Sql("INSERT OR REPLACE INTO profile (id, toml) VALUES (1, ?)").Run(put.toml);
 }
 
-absl::Status Apply(SqliteConnection& db, const PutWayTimes& put) {
-  Statement& drop = db.Sql(R"sql(
-      DELETE FROM way_time
-      WHERE owner = ? AND application = ? AND layout = ? AND tree_type = ?)sql");
-  for (const WayTimesOf& of : put.drop) {
-    RETURN_IF_ERROR(drop.Run(of.owner, of.application, of.layout, of.tree_type));
-  }
-  const WayTimesOf& of = put.record.of;
-  RETURN_IF_ERROR(drop.Run(of.owner, of.application, of.layout, of.tree_type));
-  for (const WayTime& time : put.record.times) {
-    RETURN_IF_ERROR(db.Sql("INSERT INTO way_time VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-                        .Run(of.owner, of.application, of.layout, of.tree_type,
-                             std::string(ToString(time.operation)), time.length_bits,
-                             NameOf(kWays, time.way), time.us, time.spread, time.runs,
-                             put.record.measured));
-  }
-  return absl::OkStatus();
-}
-
-namespace {
-
-absl::Status LoadWayTimes(SqliteConnection& db, StoredState& state) {
-  Statement& rows = db.Sql(R"sql(
-      SELECT owner, application, layout, tree_type, operation, length_bits, way, us, spread, runs,
-             measured_ns
-      FROM way_time ORDER BY owner, application, layout, tree_type)sql");
-  std::string strange;
-  RETURN_IF_ERROR(rows.ForEach([&](const Statement& row) {
-    WayTimesOf of;
-    WayTime time;
-    std::string operation, way;
-    absl::Time measured;
-    row.Read(of.owner, of.application, of.layout, of.tree_type, operation, time.length_bits, way,
-             time.us, time.spread, time.runs, measured);
-    const std::optional<Operation> known = ParseOperation(operation);
-    if (!known) strange = operation;
-    time.operation = known.value_or(Operation::kAllreduce);
-    time.way = ValueOf<CollectiveWay>(kWays, way);
-    if (state.way_times.empty() || state.way_times.back().of != of) {
-      state.way_times.push_back({of, {}, measured});
-    }
-    state.way_times.back().times.push_back(time);
-  }));
-  if (strange.empty()) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("way_time.operation: there is none named ", strange));
-}
-
-}  // namespace
-
 absl::Status LoadSettings(SqliteConnection& db, StoredState& state) {
-  RETURN_IF_ERROR(LoadWayTimes(db, state));
   Statement& last_id = db.Sql("SELECT seq FROM sqlite_sequence WHERE name = ?");
   ASSIGN_OR_RETURN(const int64_t job, last_id.Number("job"));
   ASSIGN_OR_RETURN(const int64_t tree, last_id.Number("tree"));

@@ -83,6 +83,7 @@ absl::StatusOr<StoredState> LoadState(SqliteConnection& db) {
   if (loaded.ok()) loaded = LoadTrees(db, state);
   if (loaded.ok()) loaded = LoadPlacements(db, state);
   if (loaded.ok()) loaded = LoadSettings(db, state);
+  if (loaded.ok()) loaded = LoadWayTimes(db, state);
   RETURN_IF_ERROR(db.Sql("COMMIT").Run());
   RETURN_IF_ERROR(loaded);
   return state;

@@ -55,7 +55,7 @@ absl::Status Apply(SqliteConnection& db, const DropPattern& drop);
 absl::StatusOr<std::vector<PatternRecord>> ListPatterns(SqliteConnection& db);
 absl::StatusOr<std::string> ReadPatternData(SqliteConnection& db, int64_t id);
 
-// Inventory, distances, settings and times of collectives (sqlite_inventory.cc).
+// Inventory, distances and settings (sqlite_inventory.cc).
 absl::Status Apply(SqliteConnection& db, const PutInventory& put);
 absl::StatusOr<std::vector<int64_t>> FindLinkIds(SqliteConnection& db,
                                                  const std::vector<LinkRecord>& links);
@@ -64,8 +64,11 @@ absl::Status Apply(SqliteConnection& db, const PutDistances& put);
 absl::StatusOr<std::vector<DistanceRecord>> ListDistances(SqliteConnection& db);
 absl::Status Apply(SqliteConnection& db, const PutQuota& put);
 absl::Status Apply(SqliteConnection& db, const PutProfile& put);
-absl::Status Apply(SqliteConnection& db, const PutWayTimes& put);
 absl::Status LoadSettings(SqliteConnection& db, StoredState& state);
+
+// How soon collectives went (sqlite_way_times.cc).
+absl::Status Apply(SqliteConnection& db, const PutWayTimes& put);
+absl::Status LoadWayTimes(SqliteConnection& db, StoredState& state);
 
 // Counters and history (sqlite_measurements.cc).
 absl::Status Apply(SqliteConnection& db, const PruneHistory& prune);

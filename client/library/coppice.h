@@ -219,7 +219,7 @@ typedef struct coppice_way_time {
 } coppice_way_time;
 /* As coppice_tree_release. The daemon keeps the times for the user's next runs of that application
  * on ranks that lie alike: as many on as many hosts and switches, with trees of this type.
- * INVALID_ARGUMENT: a time that is none; the tree stays. */
+ * INVALID_ARGUMENT: a time or an application that is none, or more than 512; the tree stays. */
 COPPICE_API coppice_status coppice_tree_release_measured(coppice_client* client, uint64_t id,
                                                          const char* application,
                                                          const coppice_way_time* times,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <tuple>
 
 #include "absl/container/flat_hash_set.h"
@@ -14,13 +16,15 @@ namespace coppice {
 namespace {
 
 auto NameOf(const WayTime& time) { return std::tuple(time.operation, time.length_bits, time.way); }
+using TimesByName = std::map<decltype(NameOf(WayTime())), WayTime>;
 
 // A run's time joined to those before, as a moving mean.
-void Join(double us, WayTime& known) {
+void Join(double us, JobId job, WayTime& known) {
   const double weight = 1.0 / std::min(known.runs + 1, KnownTimes::kMeanOf);
   const double deviation = std::abs(us - known.us) / known.us;
   known.spread += weight * (deviation - known.spread);
   known.us += weight * (us - known.us);
+  known.last_job = job;
   ++known.runs;
 }
 
@@ -31,9 +35,10 @@ absl::Status Check(absl::Span<const WayTime> measured) {
   }
   std::set<decltype(NameOf(WayTime()))> named;
   for (const WayTime& time : measured) {
-    if (!(time.us > 0) || !std::isfinite(time.us)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("times: ", time.us, " us is none; give microseconds above 0"));
+    if (!(time.us >= KnownTimes::kLeastUs && time.us <= KnownTimes::kMostUs)) {
+      return absl::InvalidArgumentError(absl::StrCat("times: ", time.us, " us is none; give ",
+                                                     KnownTimes::kLeastUs, " to ",
+                                                     KnownTimes::kMostUs));
     }
     if (time.length_bits > 64) {
       return absl::InvalidArgumentError(
@@ -47,6 +52,8 @@ absl::Status Check(absl::Span<const WayTime> measured) {
   }
   return absl::OkStatus();
 }
+
+size_t SizeOf(const WayTimesRecord& record) { return KnownTimes::kOfProgram + record.times.size(); }
 
 std::string Plural(const std::string& name, size_t count) {
   if (count == 1) return absl::StrCat("1 ", name);
@@ -75,77 +82,102 @@ std::string LayoutOf(const Snapshot& snapshot, absl::Span<const Guid> ports) {
 }
 
 void KnownTimes::Restore(std::vector<WayTimesRecord> records) {
-  std::lock_guard lock(mutex_);
-  for (WayTimesRecord& record : records) Enter(std::move(record));
+  std::lock_guard writing(writing_);
+  PutWayTimes put;
+  {
+    std::lock_guard lock(mutex_);
+    for (WayTimesRecord& record : records) Enter(std::move(record));
+    put.drop = DropOldest(nullptr);
+  }
+  if (!put.drop.empty()) Write(std::move(put));
 }
 
 std::vector<WayTime> KnownTimes::Find(const WayTimesOf& of) const {
   std::lock_guard lock(mutex_);
-  const auto found = records_.find(of);
-  return found == records_.end() ? std::vector<WayTime>() : found->second.times;
+  const auto owner = owners_.find(of.owner);
+  if (owner == owners_.end()) return {};
+  const auto found = owner->second.records.find(of);
+  if (found == owner->second.records.end()) return {};
+  if (found->second.measured < clock_->Now() - kAge) return {};
+  return found->second.times;
 }
 
-absl::Status KnownTimes::Add(const WayTimesOf& of, absl::Span<const WayTime> measured) {
+absl::Status KnownTimes::Add(const WayTimesOf& of, JobId job, absl::Span<const WayTime> measured) {
   RETURN_IF_ERROR(Check(measured));
   if (measured.empty()) return absl::OkStatus();
   std::lock_guard writing(writing_);
+  TimesByName times;
+  for (const WayTime& time : Find(of)) times.emplace(NameOf(time), time);
   PutWayTimes put;
-  put.record = {of, Find(of), clock_->Now()};
-  std::vector<WayTime>& times = put.record.times;
+  put.record = {of, {}, clock_->Now()};
   for (const WayTime& time : measured) {
-    const auto known = std::find_if(times.begin(), times.end(), [&](const WayTime& other) {
-      return NameOf(other) == NameOf(time);
-    });
-    if (known != times.end()) {
-      Join(time.us, *known);
-    } else {
-      times.push_back({time.operation, time.length_bits, time.way, time.us, 0, 1});
-    }
+    const auto [known, is_new] = times.try_emplace(
+        NameOf(time), WayTime{time.operation, time.length_bits, time.way, time.us, 0, 1, job});
+    if (!is_new && known->second.last_job == job) continue;
+    if (!is_new) Join(time.us, job, known->second);
+    put.record.times.push_back(known->second);
   }
+  if (put.record.times.empty()) return absl::OkStatus();
+  WayTimesRecord all = {of, {}, put.record.measured};
+  for (const auto& [name, time] : times) all.times.push_back(time);
   {
     std::lock_guard lock(mutex_);
     Leave(of);
-    Enter(put.record);
-    put.drop = DropOldest(of.owner);
+    Enter(std::move(all));
+    put.drop = DropOldest(&of);
+    if (times.size() == put.record.times.size())
+      put.drop.push_back(of);  // what is too old to be told
   }
-  calls_->Submit(std::move(put), [name = of.application](const absl::Status& status) {
-    if (status.ok()) return;
-    spdlog::warn("how soon collectives of {} went is lost at the next start: {}", name,
-                 status.ToString());
-  });
+  Write(std::move(put));
   return absl::OkStatus();
 }
 
+// What was dropped and could not be written is dropped by the next start.
+void KnownTimes::Write(PutWayTimes put) {
+  calls_->Submit(std::move(put), [](const absl::Status& status) {
+    if (status.ok()) return;
+    spdlog::warn("how soon collectives of a program went is lost at the next start: {}",
+                 status.ToString());
+  });
+}
+
 void KnownTimes::Enter(WayTimesRecord record) {
+  Owner& owner = owners_[record.of.owner];
+  owner.size += SizeOf(record);
+  size_ += SizeOf(record);
+  owner.by_age.emplace(record.measured, record.of);
   const WayTimesOf of = record.of;
-  by_age_.emplace(record.measured, of);
-  of_owner_[of.owner] += record.times.size();
-  count_ += record.times.size();
-  records_.insert_or_assign(of, std::move(record));
+  owner.records.insert_or_assign(of, std::move(record));
 }
 
 void KnownTimes::Leave(const WayTimesOf& of) {
-  const auto found = records_.find(of);
-  if (found == records_.end()) return;
-  const size_t times = found->second.times.size();
-  by_age_.erase({found->second.measured, of});
-  count_ -= times;
-  if ((of_owner_[of.owner] -= times) == 0) of_owner_.erase(of.owner);
-  records_.erase(found);
+  const auto owner = owners_.find(of.owner);
+  if (owner == owners_.end()) return;
+  const auto found = owner->second.records.find(of);
+  if (found == owner->second.records.end()) return;
+  owner->second.by_age.erase({found->second.measured, of});
+  owner->second.size -= SizeOf(found->second);
+  size_ -= SizeOf(found->second);
+  owner->second.records.erase(found);
+  if (owner->second.records.empty()) owners_.erase(owner);
 }
 
-std::vector<WayTimesOf> KnownTimes::DropOldest(const std::string& owner) {
+std::vector<WayTimesOf> KnownTimes::DropOldest(const WayTimesOf* kept) {
   std::vector<WayTimesOf> dropped;
-  const auto drop = [&](auto oldest) {
+  const auto is_too_large = [this](const auto& owner) {
+    return owner.second.size > kMaxOfOwner || size_ > kMaxOfAll;
+  };
+  for (;;) {
+    const auto largest = std::max_element(
+        owners_.begin(), owners_.end(),
+        [](const auto& a, const auto& b) { return a.second.size < b.second.size; });
+    if (largest == owners_.end() || !is_too_large(*largest)) return dropped;
+    auto oldest = largest->second.by_age.begin();
+    if (kept != nullptr && oldest->second == *kept) ++oldest;
+    if (oldest == largest->second.by_age.end()) return dropped;
     dropped.push_back(oldest->second);
     Leave(dropped.back());
-  };
-  while (of_owner_[owner] > kMaxOfOwner) {
-    drop(std::find_if(by_age_.begin(), by_age_.end(),
-                      [&](const auto& entry) { return entry.second.owner == owner; }));
   }
-  while (count_ > kMaxOfAll) drop(by_age_.begin());
-  return dropped;
 }
 
 }  // namespace coppice

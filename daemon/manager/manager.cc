@@ -274,7 +274,7 @@ absl::Status Manager::AddTimes(TreeId id, const std::string& application,
                                absl::Span<const WayTime> measured) {
   ASSIGN_OR_RETURN(const TreeView tree, GetTree(id));
   const WayTimesOf of = TimesOf(tree, application);
-  return of.layout.empty() ? absl::OkStatus() : known_times_.Add(of, measured);
+  return of.layout.empty() ? absl::OkStatus() : known_times_.Add(of, tree.record->job, measured);
 }
 
 absl::StatusOr<std::unique_ptr<TreeWatch>> Manager::WatchTrees(JobId job,

@@ -374,14 +374,17 @@ class TreesService final : public Service {
           ActorOf(call->peer()));
     };
     if (request.times().empty()) return release();
+    const absl::StatusOr<std::vector<WayTime>> times = TimesFromProto(request);
+    if (!times.ok()) return call->End(times.status());
+    const absl::StatusOr<TreeView> tree = manager_->GetTree(*id);
+    const size_t ranks = tree.ok() ? tree->record->ranks.size() : 0;
     // How all of its ranks lie is looked at.
-    call->RunOn(workers_, [this, call, &request, id = *id, release] {
-      const absl::StatusOr<std::vector<WayTime>> times = TimesFromProto(request);
-      const absl::Status added =
-          times.ok() ? manager_->AddTimes(id, request.application(), *times) : times.status();
+    call->AnswerRanks(workers_, ranks, [this, call, &request, id = *id, times = *times, release] {
+      const absl::Status added = manager_->AddTimes(id, request.application(), times);
       added.ok() ? release() : call->End(added);
     });
   }
+
   WorkerPool* const batch_workers_;
   const uint32_t max_ranks_;
   PulledStreams<v1::TreeChange> watches_;

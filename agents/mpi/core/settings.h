@@ -35,6 +35,8 @@ struct AgreedSettings {
   // COPPICE_TREES_TYPE=auto|1|2: 2: of type II, even if nobody has measured what its switches take
   TreesType trees_type = TreesType::kAuto;
   int timeout_ms = 2000;  // COPPICE_TIMEOUT_MS: of each question to the agent
+  // Of the times that the daemon keeps of earlier runs: Session::Application, as a daemon takes it.
+  char agreed_application[129] = {};
 
   // Whether there is anything to do. Where there is, all ranks of the world speak to each other,
   // once each one's own environment has said so (session.cc).

@@ -21,33 +21,8 @@ constexpr uint64_t kAskedInTheMiddle = uint64_t{64} << 10U;
 // CreateTreeRequest.max_trees.
 constexpr int kMaxForestRanks = 1024;
 
-constexpr std::pair<TreeCount, coppice_operation> kOperations[] = {
-    {kCountBarrier, COPPICE_OPERATION_BARRIER},
-    {kCountBcast, COPPICE_OPERATION_BCAST},
-    {kCountReduce, COPPICE_OPERATION_REDUCE},
-    {kCountAllreduce, COPPICE_OPERATION_ALLREDUCE}};
-
 constexpr int WireOf(Way way) { return static_cast<int>(way) + COPPICE_WAY_NATIVE; }
 static_assert(WireOf(Way::kForest) == COPPICE_WAY_FOREST);
-
-// Of each operation and length the way that was the soonest, unless runs differed much.
-std::vector<KnownWay> KnownWaysOf(const std::vector<coppice_way_time>& times) {
-  std::vector<KnownWay> known;
-  for (const auto& [what, operation] : kOperations) {
-    std::map<uint32_t, std::array<double, kWays>> of_length;  // [bits]
-    for (const coppice_way_time& time : times) {
-      if (time.operation != operation || time.spread > KnownWay::kMaxSpread) continue;
-      of_length[time.length_bits][static_cast<size_t>(time.way - COPPICE_WAY_NATIVE)] = time.us;
-    }
-    for (const auto& [bits, us] : of_length) {
-      unsigned tried = 0;
-      for (size_t way = 0; way < kWays; ++way) tried |= us[way] > 0 ? 1U << way : 0;
-      known.push_back({static_cast<uint8_t>(what), static_cast<uint8_t>(bits),
-                       static_cast<uint8_t>(tried), Trial::SoonestOf(us)});
-    }
-  }
-  return known;
-}
 
 // Of all trials that ended.
 std::vector<coppice_way_time> MeasuredTimes(const CommunicatorTree& tree) {
@@ -59,9 +34,7 @@ std::vector<coppice_way_time> MeasuredTimes(const CommunicatorTree& tree) {
       const double seconds = trial.last_times()[way];
       if (!(seconds > 0)) continue;
       coppice_way_time& time = times.emplace_back();
-      for (const auto& [count, operation] : kOperations) {
-        if (count == what) time.operation = operation;
-      }
+      time.operation = OperationOf(what);
       time.length_bits = static_cast<uint32_t>(bits);
       time.way = static_cast<coppice_way>(WireOf(static_cast<Way>(way)));
       time.us = seconds * 1e6;
@@ -79,9 +52,8 @@ void Set(GrantedTree granted, CommunicatorTree* tree) {
   tree->told.is_carried = granted.is_carried;
   tree->told.terms = granted.terms;
   tree->addresses = std::move(granted.addresses);
-  const std::vector<KnownWay> known = KnownWaysOf(granted.known);
-  tree->told.known = static_cast<int32_t>(std::min(known.size(), tree->told.known_ways.size()));
-  std::copy_n(known.begin(), tree->told.known, tree->told.known_ways.begin());
+  tree->told.known = static_cast<int32_t>(granted.known.size());
+  std::copy(granted.known.begin(), granted.known.end(), tree->known.begin());
   tree->told.has_order = !granted.order.empty() && !granted.is_carried;
   if (tree->told.has_order) tree->near = std::move(granted.order);
   if (granted.id != 0) tree->parents = std::move(granted.parents);
@@ -98,6 +70,8 @@ void Tell(MPI_Comm comm, int from, CommunicatorTree* tree) {
     const int ranks = static_cast<int>(tree->parents.size());
     PMPI_Bcast(tree->parents.data(), ranks, MPI_INT32_T, from, comm);
     if (tree->told.has_order) PMPI_Bcast(tree->near.data(), ranks, MPI_INT32_T, from, comm);
+    const auto known_bytes = tree->told.known * static_cast<int>(sizeof(KnownTimes));
+    if (known_bytes > 0) PMPI_Bcast(tree->known.data(), known_bytes, MPI_BYTE, from, comm);
     const int trees = tree->told.trees;
     if (trees > 0) {
       PMPI_Bcast(tree->shares.data(), trees, MPI_DOUBLE, from, comm);
@@ -138,8 +112,7 @@ bool Install(int rank, CommunicatorTree* tree, int* wasted_ms) {
     MakeTreeShape(ChainParents(tree->order), rank, &tree->chain);
     MakeTreeShape(BinomialParents(tree->order), rank, &tree->binomial);
   }
-  const auto known = tree->told.known_ways.begin();
-  tree->known.assign(known, known + tree->told.known);
+  tree->known_count = static_cast<size_t>(tree->told.known);
   size_t pieces = 0;
   for (const Way way : {Way::kTree, Way::kChain, Way::kBinomial}) {
     pieces = std::max(pieces, Pipeline::Pieces(tree->ShapeOf(way)));
@@ -280,6 +253,7 @@ bool AskForTreeOf(MPI_Comm comm, TreesType type, coppice_operation operation, ui
     tree->parents.resize(tree->tags.members.size());
     tree->near.resize(tree->tags.members.size());
     tree->hosts.resize(tree->tags.members.size());
+    tree->known.resize(KnownTimes::kMaxTold);
     const uint32_t max_trees = may_be_forest ? kMaxForestTrees : 0;
     tree->shares.resize(max_trees);
     tree->forest_parents.resize(max_trees * tree->parents.size());

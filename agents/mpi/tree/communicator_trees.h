@@ -30,7 +30,6 @@
 
 #include <mpi.h>
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -83,8 +82,9 @@ struct CommunicatorTree {
   std::vector<ForestPart> forest;        // over the ranks; its first tree is `shape`; empty: none
   TreeBuffers pieces;  // one for each message of a reduction that is on its way here
   TreeBuffers whole;   // one: a broadcast whose type is more than plain bytes, what is exchanged
-  // What the members are told of a tree, in up to five broadcasts: the second one if there is a
-  // tree, the third one if it has an order, the last two if it is a forest.
+  // What the members are told of a tree, in up to six broadcasts: the second one if there is a
+  // tree, the third one if it has an order, the fourth one if earlier runs' times are known, the
+  // last two if it is a forest.
   struct Told {
     uint64_t id = 0;  // 0: none
     uint32_t revision = 0;
@@ -93,8 +93,7 @@ struct CommunicatorTree {
     int32_t trees = 0;  // of a forest
     bool is_kept = false, is_pending = false, is_carried = false, has_order = false;
     CarriageTerms terms;
-    int32_t known = 0;  // of these
-    std::array<KnownWay, 128> known_ways;
+    int32_t known = 0;  // times
   } told;
   std::vector<int32_t> parents;  // of each rank; there is room before anybody is told
   std::vector<int32_t> near;     // all ranks, the root first, if `has_order`; as much room
@@ -110,7 +109,10 @@ struct CommunicatorTree {
   // Of a collective (kCountBcast) of so many bits in its length, with an order that must be the
   // ranks' or not; from when the tree is there.
   std::map<std::tuple<TreeCount, int, bool>, Trial> trials;
-  std::vector<KnownWay> known;  // by earlier runs of the application; of the first revision only
+  // Of earlier runs of the application, of the first revision: so many; there is room before
+  // anybody is told.
+  std::vector<KnownTimes> known;
+  size_t known_count = 0;
 
   // kTree, kChain or kBinomial.
   const TreeShape& ShapeOf(Way way) const {

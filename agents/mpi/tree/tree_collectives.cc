@@ -50,7 +50,7 @@ CommunicatorTree* TreeFor(const Call& call, coppice_operation operation, const S
 
 Way WayFor(const Call& call, TreeCount what, uint64_t bytes, bool in_rank_order,
            CommunicatorTree* tree) {
-  return call.IsStarted() ? SettledWayOf(what, bytes, in_rank_order, *tree)
+  return call.IsStarted() ? SettledWayOf(call.comm, what, bytes, in_rank_order, tree)
                           : WayOf(call.comm, what, bytes, in_rank_order, tree, call.measured);
 }
 

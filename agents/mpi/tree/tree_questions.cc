@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <thread>
 
 #include "agents/mpi/tree/collective_table.h"
@@ -29,17 +30,21 @@ Waiting& TheWaiting() {
   return *waiting;
 }
 
-// The program's, with letters and digits alone beside a few signs: a daemon takes no others.
-std::string ApplicationName() {
-  constexpr size_t kMaxBytes = 128;
-  std::string name = Session::Get().Application().substr(0, kMaxBytes);
-  const auto is_plain = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-           std::strchr("._-+@", c) != nullptr;
-  };
-  for (char& c : name) c = is_plain(c) ? c : '_';
-  if (!name.empty() && (name[0] == '-' || name[0] == '.')) name[0] = '_';
-  return name;
+// By operation and length, without times by which runs differed much.
+std::vector<KnownTimes> KnownTimesOf(const coppice_way_time* times, uint32_t count) {
+  std::map<std::pair<coppice_operation, uint32_t>, KnownTimes> known;
+  for (uint32_t i = 0; i < count; ++i) {
+    const coppice_way_time& time = times[i];
+    if (time.spread > KnownTimes::kMaxSpread) continue;
+    KnownTimes& of_length = known[{time.operation, time.length_bits}];
+    of_length.operation = static_cast<uint8_t>(time.operation);
+    of_length.bits = static_cast<uint8_t>(time.length_bits);
+    of_length.us[time.way - COPPICE_WAY_NATIVE] = static_cast<float>(time.us);
+  }
+  std::vector<KnownTimes> list;
+  for (const auto& [of, times_of_length] : known) list.push_back(times_of_length);
+  if (list.size() > KnownTimes::kMaxTold) list.resize(KnownTimes::kMaxTold);
+  return list;
 }
 
 // How its members use the switches. False: they cannot, as no switch carries it or one is away.
@@ -77,8 +82,7 @@ GrantedTree ReadTree(coppice_tree* tree, size_t ranks) {
       const int32_t* const of = coppice_forest_parents(tree, number);
       granted.forest_parents.insert(granted.forest_parents.end(), of, of + ranks);
     }
-    const coppice_way_time* const known = coppice_tree_known(tree);
-    granted.known.assign(known, known + coppice_tree_known_count(tree));
+    granted.known = KnownTimesOf(coppice_tree_known(tree), coppice_tree_known_count(tree));
     TreeShape shape;
     const bool is_usable = coppice_tree_nodes(tree) == ranks
                                ? MakeTreeShape(granted.parents, 0, &shape)
@@ -138,6 +142,7 @@ GrantedTree AskAgain(uint64_t id, size_t ranks) {
       [&](coppice_client* client) { return coppice_tree_get(client, id, &tree); });
   GrantedTree granted;
   if (answer.status == COPPICE_OK) granted = ReadTree(tree, ranks);
+  granted.known.clear();  // of the revision before
   granted.wasted_ms = answer.wasted_ms;
   return granted;
 }
@@ -157,17 +162,15 @@ void GiveBackAll(Waits waits) {
     const std::lock_guard<std::mutex> lock(TheWaiting().mutex);
     now.swap(TheWaiting().unused);
   }
-  std::string application;
-  HasMemoryFor([&] {
-    application = ApplicationName();
-    return true;
-  });
+  const char* const application = Session::Get().settings().agreed_application;
   for (auto& [tree, measured] : now) {
-    const auto release = [id = tree, &times = measured, &application](coppice_client* client) {
-      if (!times.empty() && !application.empty()) {
+    const auto release = [id = tree, &times = measured, application](coppice_client* client) {
+      if (!times.empty()) {
         const coppice_status status = coppice_tree_release_measured(
-            client, id, application.c_str(), times.data(), static_cast<uint32_t>(times.size()));
-        if (status != COPPICE_INVALID_ARGUMENT) return status;
+            client, id, application, times.data(), static_cast<uint32_t>(times.size()));
+        const bool is_over = status == COPPICE_OK || status == COPPICE_NOT_FOUND;
+        const bool is_away = status == COPPICE_UNAVAILABLE || status == COPPICE_DEADLINE_EXCEEDED;
+        if (is_over || is_away) return status;  // else it is given back without them
       }
       return coppice_tree_release(client, id);
     };
@@ -187,8 +190,8 @@ GrantedTree TreeQuestion::AskForTree(Waits waits, std::string* why_not) const {
   request.type = kTypes[static_cast<size_t>(type_)];
   request.carried = type_ == TreesType::kRanks ? 0 : 1;
   if (type_ != TreesType::kSwitches) request.max_trees = max_trees_;
-  const std::string application = Session::Get().settings().IsWayFixed() ? "" : ApplicationName();
-  if (!application.empty()) request.application = application.c_str();
+  const Settings& settings = Session::Get().settings();
+  if (!settings.IsWayFixed()) request.application = settings.agreed_application;
   coppice_tree* tree = nullptr;
   const int work_ms = request.max_trees > 1 ? COPPICE_FOREST_MS : 0;
   Session::Answer answer = Session::Get().Ask(

@@ -12,6 +12,7 @@
 
 #include "agents/mpi/core/session.h"
 #include "agents/mpi/tree/carried_tree.h"
+#include "agents/mpi/tree/trial.h"
 #include "client/library/coppice.h"
 
 namespace coppice::mpi {
@@ -29,8 +30,8 @@ struct GrantedTree {
   bool is_carried = false;
   CarriageTerms terms;
   std::string addresses;
-  std::string reason;                   // in the daemon's words
-  std::vector<coppice_way_time> known;  // by earlier runs of the application
+  std::string reason;             // in the daemon's words
+  std::vector<KnownTimes> known;  // by earlier runs of the application
 };
 
 // The tree as it is now; none if it is gone or nobody can say. The program waits.

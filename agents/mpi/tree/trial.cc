@@ -8,24 +8,25 @@ namespace coppice::mpi {
 
 Trial::Trial(std::vector<Way> ways, std::optional<Way> known) : ways_(std::move(ways)) {
   if (!known) {
-    Restart();
+    Begin();
     return;
   }
   is_settled_ = true;
   chosen_ = *known;
-  left_ = pause_;
+  left_ = kKnownPause;
 }
 
-Way Trial::SoonestOf(const std::array<double, kWays>& times) {
-  const double native = times[static_cast<size_t>(Way::kNative)];
-  size_t soonest = static_cast<size_t>(Way::kNative);
-  for (size_t way = 0; way < kWays; ++way) {
-    if (times[way] > 0 && times[way] < times[soonest]) soonest = way;
+std::optional<Way> Trial::SoonestOf(const std::vector<Way>& ways, const KnownTimes& known) {
+  const auto us = [&known](Way way) { return known.us[static_cast<size_t>(way)]; };
+  Way soonest = Way::kNative;
+  for (const Way way : ways) {
+    if (!(us(way) > 0)) return std::nullopt;
+    if (us(way) < us(soonest)) soonest = way;
   }
-  return times[soonest] < kWorthLeavingNative * native ? static_cast<Way>(soonest) : Way::kNative;
+  return us(soonest) < kWorthLeavingNative * us(Way::kNative) ? soonest : Way::kNative;
 }
 
-void Trial::Restart() {
+void Trial::Begin() {
   is_trying_ = true;
   round_ = ways_;
   is_second_ = false;
@@ -36,7 +37,7 @@ void Trial::Restart() {
 }
 
 Way Trial::Next() {
-  if (!is_trying_ && left_-- == 0) Restart();
+  if (!is_trying_ && left_-- == 0) Begin();
   if (!is_trying_) return way_ = chosen_;
   // The sequence of Thue and Morse, of as many symbols as there are ways: what grows or shrinks
   // meanwhile counts for all ways, and so does whatever comes again after some calls.

@@ -12,7 +12,7 @@
 // The next trial waits until what this one has cost is a small share of the time.
 //
 // Where earlier runs of the application are known to have found a soonest way, calls go that way
-// from the first one on, and the first trial is what would be the second one.
+// from the first one on, and the first trial comes after some of them.
 #ifndef COPPICE_AGENTS_MPI_TREE_TRIAL_H_
 #define COPPICE_AGENTS_MPI_TREE_TRIAL_H_
 
@@ -32,15 +32,15 @@ constexpr size_t kWays = 6;
 constexpr const char* kWayNames[kWays] = {"native",   "tree",     "chain",
                                           "binomial", "exchange", "forest"};
 
-// What earlier runs of the application found of collectives of one kind and length.
-struct KnownWay {
+// What earlier runs of the application measured of collectives of one kind and length.
+struct KnownTimes {
   // Times by which runs differ more, as a share of them, say nothing.
   static constexpr double kMaxSpread = 0.25;
+  static constexpr size_t kMaxTold = 128;  // of one tree
 
-  uint8_t what = 0;   // TreeCount
-  uint8_t bits = 0;   // of the length
-  uint8_t tried = 0;  // bit n: the way of value n
-  Way soonest = Way::kNative;
+  uint8_t operation = 0;             // coppice_operation
+  uint8_t bits = 0;                  // of the length
+  std::array<float, kWays> us = {};  // [way]; 0: not known
 };
 
 class Trial final {
@@ -59,7 +59,7 @@ class Trial final {
   // Of all time, what a trial may cost beyond calls that go the soonest way.
   static constexpr double kShare = 0.005;
   // Calls from one trial to the next, at the least; twice as many each time nothing changes.
-  static constexpr uint64_t kMinPause = 512, kMaxPause = uint64_t{1} << 20U;
+  static constexpr uint64_t kKnownPause = 128, kMinPause = 512, kMaxPause = uint64_t{1} << 20U;
 
   // Numbers that members agree on: of each the greatest.
   struct Measured {
@@ -68,24 +68,25 @@ class Trial final {
   };
   static constexpr int kNumbers = sizeof(Measured) / sizeof(double);
 
-  // Two ways at least, the native one among them, which is gone until the first trial is over.
+  // Two ways at least, the native one among them.
   explicit Trial(std::vector<Way> ways) : Trial(std::move(ways), std::nullopt) {}
-  // `known`: the one that was the soonest in earlier runs.
+  // `known`: the one that was the soonest in earlier runs, which goes from the first call on; then
+  // the first trial comes after kKnownPause calls.
   Trial(std::vector<Way> ways, std::optional<Way> known);
-  // The way that is clearly sooner than the native one, the soonest of them; else the native one,
-  // as where nobody knows how soon that is. 0: not known.
-  static Way SoonestOf(const std::array<double, kWays>& times);
+  // Of these ways the one that is the soonest and clearly sooner than the native one; else the
+  // native one. nullopt: of some nothing is known.
+  static std::optional<Way> SoonestOf(const std::vector<Way>& ways, const KnownTimes& known);
 
   // Whether members are to agree before the next call.
   bool IsDue() const { return is_trying_ && tried_ == calls_; }
   const Measured& measured() const { return measured_; }
   void Decide(const Measured& longest);
-  // Which way goes since the last trial that ended, kNative before the first; and, right after it,
-  // how long each took.
+  // Which way goes since the last trial that ended, before the first the known one or kNative; and,
+  // right after it, how long each took.
   Way chosen() const { return chosen_; }
   const std::vector<Way>& ways() const { return ways_; }
   Seconds UsualTime(Way way) const;
-  // [way] of the last trial of this run that ended, in seconds; 0: not tried.
+  // [way] of the last trial that ended with this tree, in seconds; 0: not tried.
   const std::array<double, kWays>& last_times() const { return last_times_; }
 
   // The way of the next call, which is counted. Not if IsDue.
@@ -99,9 +100,13 @@ class Trial final {
   void Took(Seconds time);
 
   // Another tree: it is tried with the next call.
-  void Restart();
+  void Restart() {
+    Begin();
+    last_times_ = {};
+  }
 
  private:
+  void Begin();
   void Settle(Way soonest);
 
   const std::vector<Way> ways_;

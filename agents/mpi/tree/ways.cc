@@ -47,17 +47,15 @@ std::vector<Way> WaysOf(TreeCount what, int bits, bool has_others, const Communi
   return ways;
 }
 
-// What earlier runs found the soonest one of these, if they tried all of them.
+// What earlier runs found the soonest one of these.
 std::optional<Way> KnownOf(TreeCount what, int bits, bool has_others, const std::vector<Way>& ways,
                            const CommunicatorTree& tree) {
   if (has_others != (tree.carried == nullptr)) return std::nullopt;
-  for (const KnownWay& known : tree.known) {
-    if (known.what != what || known.bits != bits) continue;
-    const auto was_tried = [&known](Way way) {
-      return (known.tried >> static_cast<unsigned>(way) & 1U) != 0;
-    };
-    const bool is_one = std::find(ways.begin(), ways.end(), known.soonest) != ways.end();
-    if (is_one && std::all_of(ways.begin(), ways.end(), was_tried)) return known.soonest;
+  for (size_t i = 0; i < tree.known_count; ++i) {
+    const KnownTimes& known = tree.known[i];
+    if (known.operation == OperationOf(what) && known.bits == bits) {
+      return Trial::SoonestOf(ways, known);
+    }
   }
   return std::nullopt;
 }
@@ -137,16 +135,13 @@ Way WayOf(MPI_Comm comm, TreeCount what, uint64_t bytes, bool in_rank_order, Com
   return way;
 }
 
-Way SettledWayOf(TreeCount what, uint64_t bytes, bool in_rank_order, const CommunicatorTree& tree) {
-  const int bits = BitsOf(bytes);
+Way SettledWayOf(MPI_Comm comm, TreeCount what, uint64_t bytes, bool in_rank_order,
+                 CommunicatorTree* tree) {
   const bool has_others = !in_rank_order;
-  if (Session::Get().settings().IsWayFixed())
-    return has_others ? FixedWay(what, bits, tree) : Way::kTree;
-  const auto found = tree.trials.find(std::make_tuple(what, bits, has_others));
-  if (found != tree.trials.end()) return found->second.chosen();
-  if (tree.known.empty()) return Way::kNative;
-  return KnownOf(what, bits, has_others, WaysOf(what, bits, has_others, tree), tree)
-      .value_or(Way::kNative);
+  if (Session::Get().settings().IsWayFixed()) {
+    return has_others ? FixedWay(what, BitsOf(bytes), *tree) : Way::kTree;
+  }
+  return TrialOf(comm, what, bytes, has_others, tree).chosen();
 }
 
 }  // namespace coppice::mpi

@@ -93,7 +93,9 @@ class Life(unittest.TestCase):
         self.assertEqual({what: way for what, (known, way) in second.items() if known},
                          {what: way for what, (_, way) in first.items() if what in second})
         self.assertEqual({known for known, _ in second.values()}, {True}, second)
-        self.assertEqual({known for known, _ in ways(COPPICE_APPLICATION="another").values()}, {False})
+        # Another one, whatever it is called: it has trees, and they know nothing.
+        for name in ("another", "/../-an other//\u00e9/", "x" * 200):
+            self.assertEqual({known for known, _ in ways(COPPICE_APPLICATION=name).values()}, {False}, name)
         nodes.daemon.end(signal.SIGKILL)
         nodes.daemon.start().wait_until_listening()
         wait_until(lambda: {known for known, _ in ways().values()} == {True}, "ways that were known before")

@@ -116,6 +116,25 @@ std::vector<int32_t> Parents(uint32_t id, uint32_t revision, uint32_t ranks) {
   return moved;
 }
 
+// Of some ways of most collectives, each time others the soonest.
+std::vector<coppice_way_time> SomeTimes(uint64_t id) {
+  std::mt19937_64 random(Seed() * 1000003 + id);
+  std::vector<coppice_way_time> times;
+  for (const auto operation : {COPPICE_OPERATION_ALLREDUCE, COPPICE_OPERATION_BARRIER,
+                               COPPICE_OPERATION_BCAST, COPPICE_OPERATION_REDUCE}) {
+    for (uint32_t bits = 0; bits < 24; ++bits) {
+      const uint64_t missing = random() % 12;
+      for (int way = COPPICE_WAY_NATIVE; way <= COPPICE_WAY_FOREST; ++way) {
+        if (static_cast<uint64_t>(way) == missing) continue;
+        const double us = 1 + static_cast<double>(random() % 100);
+        times.push_back(
+            {operation, bits, static_cast<coppice_way>(way), 1, us, random() % 20 == 0 ? 0.5 : 0});
+      }
+    }
+  }
+  return times;
+}
+
 // Pieces of memory that were refused.
 class Refusals final {
  public:
@@ -141,6 +160,7 @@ struct coppice_tree {
   uint64_t id;
   uint32_t revision;
   std::vector<std::vector<int32_t>> trees;  // more than one: a forest
+  std::vector<coppice_way_time> known;
 };
 
 struct coppice_order {
@@ -247,7 +267,7 @@ coppice_status coppice_tree_get(coppice_client*, uint64_t id, coppice_tree** tre
     return COPPICE_RESOURCE_EXHAUSTED;
   }
   const uint32_t revision = entry.revision;
-  *tree = new coppice_tree{id, revision, {}};
+  *tree = new coppice_tree{id, revision, {}, SomeTimes(id)};
   // Of a forest each time another number.
   const uint32_t trees = entry.max_trees > 1 ? 1 + (id + revision) % entry.max_trees : 1;
   for (uint32_t number = 0; number < trees; ++number) {
@@ -285,8 +305,10 @@ coppice_status coppice_tree_release_measured(coppice_client* client, uint64_t id
                                              const coppice_way_time*, uint32_t) {
   return coppice_tree_release(client, id);
 }
-uint32_t coppice_tree_known_count(const coppice_tree*) { return 0; }
-const coppice_way_time* coppice_tree_known(const coppice_tree*) { return nullptr; }
+uint32_t coppice_tree_known_count(const coppice_tree* tree) {
+  return static_cast<uint32_t>(tree->known.size());
+}
+const coppice_way_time* coppice_tree_known(const coppice_tree* tree) { return tree->known.data(); }
 void coppice_tree_free(coppice_tree* tree) { delete tree; }
 uint64_t coppice_tree_id(const coppice_tree* tree) { return tree->id; }
 uint32_t coppice_tree_revision(const coppice_tree* tree) { return tree->revision; }

@@ -115,7 +115,7 @@ TEST(Trial, LeavesATreeForTheNativeWaySooner) {
 
 TEST(Trial, BeginsWithWhatIsKnownAndFindsOutWhetherThatIsStillSo) {
   Members members(2, kTwo, Way::kTree);
-  for (uint64_t call = 0; call < Trial::kMinPause; ++call) {
+  for (uint64_t call = 0; call < Trial::kKnownPause; ++call) {
     EXPECT_EQ(members.Call(Fixed(0.5, 1)), Way::kTree);
   }
   EXPECT_EQ(members.agreed(), 0);
@@ -129,13 +129,17 @@ TEST(Trial, BeginsWithWhatIsKnownAndFindsOutWhetherThatIsStillSo) {
 }
 
 TEST(Trial, TheSoonestOfKnownTimesIsClearlySooner) {
-  const auto soonest = [](std::array<double, kWays> times) { return Trial::SoonestOf(times); };
-  EXPECT_EQ(soonest({1, 0.95, 0, 0, 0, 0}), Way::kNative);
-  EXPECT_EQ(soonest({1, 0.9, 0, 0, 0, 0}), Way::kTree);
-  EXPECT_EQ(soonest({1, 0.9, 0.5, 0, 0.4, 0}), Way::kExchange);
-  EXPECT_EQ(soonest({1, 0, 0, 0, 0, 0.1}), Way::kForest);
-  EXPECT_EQ(soonest({0, 3, 2, 0, 0, 0}),
-            Way::kNative);  // how soon it was nobody knows
+  const auto soonest = [](const std::vector<Way>& ways, std::array<float, kWays> us) {
+    KnownTimes known;
+    known.us = us;
+    return Trial::SoonestOf(ways, known);
+  };
+  EXPECT_EQ(soonest(kTwo, {1, 0.95F}), Way::kNative);
+  EXPECT_EQ(soonest(kTwo, {1, 0.9F}), Way::kTree);
+  EXPECT_EQ(soonest(kTwo, {1, 0.9F, 0.5F, 0, 0.4F, 0.1F}), Way::kTree);  // of those that are there
+  EXPECT_EQ(soonest(kFour, {1, 0.9F, 0.5F, 0, 0.4F, 0.1F}), Way::kExchange);
+  EXPECT_EQ(soonest(kFour, {1, 0.9F, 0.5F, 0.1F, 0, 0}), std::nullopt);
+  EXPECT_EQ(soonest(kTwo, {0, 0.9F}), std::nullopt);
 }
 
 TEST(Trial, GoesByWhomItTakesLongest) {

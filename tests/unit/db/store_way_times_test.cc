@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "tests/unit/db/raw_database.h"
 #include "tests/unit/db/store_records.h"
 
 namespace coppice::store_way_times_test {
@@ -16,8 +17,8 @@ using testing::IsEmpty;
 
 WayTimesRecord Record(std::string application, double us = 12.5, uint8_t tree_type = 1) {
   return {{"ada", std::move(application), "4 ranks: 4 hosts, 1 leaf switch", tree_type},
-          {{Operation::kAllreduce, 7, CollectiveWay::kNative, us, 0.125, 3},
-           {Operation::kAllreduce, 7, CollectiveWay::kTree, 2 * us, 0, 1}},
+          {{Operation::kAllreduce, 7, CollectiveWay::kNative, us, 0.125, 3, JobId(7)},
+           {Operation::kAllreduce, 7, CollectiveWay::kTree, 2 * us, 0, 1, JobId(8)}},
           At(5)};
 }
 
@@ -34,7 +35,7 @@ TEST_F(StoreWayTimesTest, AreThereAfterARestart) {
   for (int operation = 0; operation < 4; ++operation) {
     for (int way = 0; way < kCollectiveWays; ++way) {
       all.times.push_back({static_cast<Operation>(operation), 64, static_cast<CollectiveWay>(way),
-                           1.0 + way, 0, 1});
+                           1.0 + way, 0, 1, JobId(1)});
     }
   }
   for (const WayTimesRecord& record : {two, Record("waves"), all}) {
@@ -49,14 +50,31 @@ TEST_F(StoreWayTimesTest, AreThereAfterARestart) {
   EXPECT_EQ(kept[2], two);
 }
 
-TEST_F(StoreWayTimesTest, TakeThePlaceOfTheirProgramsAndAreDropped) {
+TEST_F(StoreWayTimesTest, TakeThePlaceOfTheirWaysAndAreDropped) {
   for (const WayTimesRecord& record : {Record("a"), Record("b"), Record("c")}) {
     ASSERT_APPLIED(store_->Apply(PutWayTimes{record, {}}));
   }
-  WayTimesRecord fewer = Record("a", 9);
-  fewer.times.resize(1);
-  ASSERT_APPLIED(store_->Apply(PutWayTimes{fewer, {Record("b").of, Record("never there").of}}));
-  EXPECT_THAT(Kept(), ElementsAre(fewer, Record("c")));
+  WayTimesRecord some = Record("a", 9);
+  some.times.resize(1);
+  some.measured = At(6);
+  ASSERT_APPLIED(store_->Apply(PutWayTimes{some, {Record("b").of, Record("never there").of}}));
+  WayTimesRecord joined = Record("a");
+  joined.times[0] = some.times[0];
+  joined.measured = At(6);
+  EXPECT_THAT(Kept(), ElementsAre(joined, Record("c")));
+  ASSERT_APPLIED(store_->Apply(PutWayTimes{some, {some.of}}));
+  EXPECT_THAT(Kept(), ElementsAre(some, Record("c")));
+  ASSERT_APPLIED(store_->Apply(PutWayTimes{{}, {some.of}}));
+  EXPECT_THAT(Kept(), ElementsAre(Record("c")));
+}
+
+TEST_F(StoreWayTimesTest, RowsThatAreNoneAreRefusedByTheTable) {
+  ASSERT_APPLIED(store_->Apply(PutWayTimes{Record("a"), {}}));
+  RawDatabase raw(path_);
+  for (const char* damage : {"way = 'teleport'", "operation = 'alltoall'", "us = -1", "runs = 0"}) {
+    EXPECT_THAT(raw.Run(std::string("UPDATE way_time SET ") + damage), testing::HasSubstr("CHECK"));
+  }
+  EXPECT_THAT(Kept(), ElementsAre(Record("a")));
 }
 
 TEST_F(StoreWayTimesTest, RefuseWhatIsNoMeasurement) {

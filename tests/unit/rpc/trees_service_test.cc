@@ -211,7 +211,7 @@ TEST_F(TreesServiceTest, TheNextRunIsToldWhatEarlierOnesMeasured) {
   refused("times.way");
   time.set_way(v1::COLLECTIVE_WAY_CHAIN);
   time.set_us(-1);
-  refused("above 0");
+  refused("us is none");
   time.set_us(12.5);
   time.set_length_bits(256 + 17);
   refused("bits");
