@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -71,8 +72,26 @@ class Life(unittest.TestCase):
         self.assertEqual((said["native"], said["gone"]), (0, 0))
         self.assertGreater(said["allreduce"], 0)
 
+    @staticmethod
+    def kind_of(what):
+        """Of "Bcast of 8 bytes on 4 ranks": its operation, and bits of the length."""
+        words = what.split()
+        return words[0].lower(), int(words[2]).bit_length()
+
+    @staticmethod
+    def soonest_in(database):
+        """Of each kind the way that is the soonest, and sooner than the native one by 7 %."""
+        with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+            rows = connection.execute("SELECT operation, length_bits, way, us FROM way_time").fetchall()
+        times = {}
+        for operation, bits, way, us in rows:
+            times.setdefault((operation, bits), {})[way] = us
+        least = {kind: min(of_kind, key=of_kind.get) for kind, of_kind in times.items()}
+        return {kind: way if times[kind][way] < 0.93 * times[kind]["native"] else "native"
+                for kind, way in least.items()}
+
     def test_the_next_run_starts_with_what_this_one_measured(self):
-        nodes, rounds = self.nodes(), 130
+        nodes, rounds = self.nodes(), 110
         expected = result(self.natively([STEADY, str(rounds)]).stdout)
 
         def ways(**more):
@@ -88,17 +107,17 @@ class Life(unittest.TestCase):
         first = ways()
         self.assertGreaterEqual(len(first), 8, first)
         self.assertEqual({known for known, _ in first.values()}, {False})
+        soonest = self.soonest_in(os.path.join(nodes.daemon.directory, "coppice.db"))
         second = ways()
-        # Those that took the same in both runs, or nearly so, would stay; one run says nothing of that.
-        self.assertEqual({what: way for what, (known, way) in second.items() if known},
-                         {what: way for what, (_, way) in first.items() if what in second})
         self.assertEqual({known for known, _ in second.values()}, {True}, second)
+        self.assertEqual({what: way for what, (_, way) in second.items()},
+                         {what: soonest[self.kind_of(what)] for what in second})
         # Another one, whatever it is called: it has trees, and they know nothing.
-        for name in ("another", "/../-an other//\u00e9/", "x" * 200):
-            self.assertEqual({known for known, _ in ways(COPPICE_APPLICATION=name).values()}, {False}, name)
+        name = "/../-an other//\u00e9/" + "x" * 200
+        self.assertEqual({known for known, _ in ways(COPPICE_APPLICATION=name).values()}, {False})
         nodes.daemon.end(signal.SIGKILL)
         nodes.daemon.start().wait_until_listening()
-        wait_until(lambda: {known for known, _ in ways().values()} == {True}, "ways that were known before")
+        self.assertEqual(ways(), second)
 
     def test_the_daemon_is_killed(self):
         nodes = self.nodes()

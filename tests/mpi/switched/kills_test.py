@@ -77,10 +77,11 @@ class Kills(unittest.TestCase):
         cls.addClassCleanup(cls.folder.cleanup)
 
     def start(self):
+        self.coppice.switches.wait()  # for those that the test before has taken away
         self.stop_file = pathlib.Path(self.folder.name) / "stop"
         self.stop_file.unlink(missing_ok=True)
         variables = {"LD_PRELOAD": LIBRARY, "COPPICE_TREES": "first-use", "COPPICE_TREES_TYPE": 2, "COPPICE_VERBOSE": 1,
-                     "COPPICE_AGENT": self.coppice.socket, **mpi_run.TREES_AT_ONCE}
+                     "COPPICE_TIMEOUT_MS": 5000, "COPPICE_AGENT": self.coppice.socket, **mpi_run.TREES_AT_ONCE}
         names = self.hosts.names
         line = self.hosts.command(MPI, len(names), on_each(MPI, names, 1), [ENDURING, self.stop_file], variables)
         errors = open(pathlib.Path(self.folder.name) / "errors", "w+", encoding="utf-8")
