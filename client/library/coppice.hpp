@@ -82,6 +82,11 @@ class Tree {
   int32_t parent(uint32_t rank, uint32_t number) const {
     return coppice_forest_parents(tree_.get(), number)[rank];
   }
+  // How soon collectives went in earlier runs of the application that was asked for.
+  std::vector<coppice_way_time> known() const {
+    const coppice_way_time* const times = coppice_tree_known(tree_.get());
+    return {times, times + coppice_tree_known_count(tree_.get())};
+  }
 
  private:
   struct Free {
@@ -124,8 +129,10 @@ struct TreeOptions {
   uint64_t bytes = 0;  // 0: 8
   coppice_tree_type type = COPPICE_TREE_AUTO;
   uint32_t width = 0;
-  bool advise = false;   // take nothing
-  bool carried = false;  // type II only over switches that carry data
+  bool advise = false;      // take nothing
+  bool carried = false;     // type II only over switches that carry data
+  uint32_t max_trees = 0;   // above 1: a forest of at most so many, if that is sooner
+  std::string application;  // whose earlier runs' times come with the tree; empty: nobody's
 };
 
 // Who sends how much to whom: rank from[i] sends bytes[i] to rank to[i].
@@ -210,6 +217,8 @@ class Client {
     request.width = options.width;
     request.advise = options.advise ? 1 : 0;
     request.carried = options.carried ? 1 : 0;
+    request.max_trees = options.max_trees;
+    request.application = Text(options.application);
     coppice_tree* tree = nullptr;
     const coppice_status code = coppice_tree_create(client_.get(), &request, &tree);
     if (code != COPPICE_OK) return Status::Of(code);
@@ -222,6 +231,12 @@ class Client {
     return Tree(tree);
   }
   Status ReleaseTree(uint64_t id) { return Status::Of(coppice_tree_release(client_.get(), id)); }
+  // With how soon its collectives went, for the application's next runs.
+  Status ReleaseTree(uint64_t id, const std::string& application,
+                     const std::vector<coppice_way_time>& times) {
+    return Status::Of(coppice_tree_release_measured(
+        client_.get(), id, application.c_str(), times.data(), static_cast<uint32_t>(times.size())));
+  }
 
   // `listener` is called on a thread of the library until the client is destroyed or assigned to.
   // It must not throw, and do neither of these.

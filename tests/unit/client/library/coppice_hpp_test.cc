@@ -112,6 +112,51 @@ TEST(CoppiceHppTest, ThreadsBeginWatchesTogether) {
   EXPECT_EQ(told, kThreads * kWatches);
 }
 
+TEST(CoppiceHppTest, TimesComeWithATreeAndAreHandedOn) {
+  std::mutex mu;
+  std::vector<std::string> asked;
+  ScriptedAgent agent([&](ScriptedConnection& connection, int) {
+    while (const auto request = connection.Read()) {
+      const std::lock_guard<std::mutex> lock(mu);
+      asked.push_back(request->message());
+      v1::Tree tree;
+      tree.set_id("7");
+      tree.set_rank_count(1);
+      tree.mutable_nodes()->add_parents(-1);
+      v1::WayTime& time = *tree.add_known();
+      time.set_operation(v1::OPERATION_REDUCE);
+      time.set_way(v1::COLLECTIVE_WAY_CHAIN);
+      time.set_length_bits(9);
+      time.set_us(2.5);
+      connection.Answer(request->call(), tree.SerializeAsString());
+    }
+  });
+  auto one = Client::Open(agent.path());
+  ASSERT_TRUE(one.ok());
+  client::TreeOptions options;
+  options.job = 1;
+  options.max_trees = 5;
+  options.application = "waves";
+  const auto tree = one->CreateTree(options);
+  ASSERT_TRUE(tree.ok());
+  ASSERT_EQ(tree->known().size(), 1U);
+  EXPECT_EQ(tree->known()[0].operation, COPPICE_OPERATION_REDUCE);
+  EXPECT_EQ(tree->known()[0].us, 2.5);
+  EXPECT_TRUE(one->ReleaseTree(7, "waves", tree->known()).ok());
+  const std::lock_guard<std::mutex> lock(mu);
+  ASSERT_EQ(asked.size(), 2U);
+  v1::CreateTreeRequest created;
+  ASSERT_TRUE(created.ParseFromString(asked[0]));
+  EXPECT_EQ(created.application(), "waves");
+  EXPECT_EQ(created.max_trees(), 5U);
+  v1::ReleaseTreeRequest released;
+  ASSERT_TRUE(released.ParseFromString(asked[1]));
+  EXPECT_EQ(released.id(), "7");
+  EXPECT_EQ(released.application(), "waves");
+  ASSERT_EQ(released.times_size(), 1);
+  EXPECT_EQ(released.times(0).way(), v1::COLLECTIVE_WAY_CHAIN);
+}
+
 TEST(CoppiceHppTest, AListenerOfAWatchThatIsOverIsFreed) {
   ScriptedAgent agent([](ScriptedConnection& connection, int) {
     if (const auto request = connection.Read()) connection.End(request->call());
