@@ -125,8 +125,8 @@ absl::Status KnownTimes::Add(const WayTimesOf& of, JobId job, absl::Span<const W
     Leave(of);
     Enter(std::move(all));
     put.drop = DropOldest(&of);
-    if (times.size() == put.record.times.size())
-      put.drop.push_back(of);  // what is too old to be told
+    const bool is_all_new = times.size() == put.record.times.size();
+    if (is_all_new) put.drop.push_back(of);  // with what is too old to be told
   }
   Write(std::move(put));
   return absl::OkStatus();

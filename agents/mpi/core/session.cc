@@ -352,9 +352,9 @@ bool Session::AreAllPresent() const {
   return presence == Presence::kAll || presence == Presence::kUnknown;
 }
 
-// As the daemon takes it: letters, digits and a few signs, and parts between slashes that no shell
-// or path could take for something else.
-std::string PlainName(std::string_view name) {
+// At most so many bytes, as the daemon takes it: letters, digits and a few signs, and parts between
+// slashes that no shell or path could take for something else.
+std::string PlainName(std::string_view name, size_t most) {
   std::string plain;
   for (const char c : name) {
     const bool is_plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
@@ -364,6 +364,7 @@ std::string PlainName(std::string_view name) {
     if (begins_part && c == '/') continue;
     plain += !is_plain || (begins_part && (c == '-' || c == '.')) ? '_' : c;
   }
+  plain.resize(std::min(plain.size(), most));
   while (!plain.empty() && plain.back() == '/') plain.pop_back();
   return plain;
 }
@@ -371,7 +372,7 @@ std::string PlainName(std::string_view name) {
 void Session::AgreeOnSettings() {
   static_assert(std::is_trivially_copyable_v<AgreedSettings>);
   constexpr size_t kMost = sizeof(settings_.agreed_application) - 1;
-  PlainName(Application()).copy(settings_.agreed_application, kMost);
+  PlainName(Application(), kMost).copy(settings_.agreed_application, kMost);
   PMPI_Bcast(static_cast<AgreedSettings*>(&settings_), sizeof(AgreedSettings), MPI_BYTE, 0,
              MPI_COMM_WORLD);
   if (world_rank_ != 0) settings_.verbose = false;

@@ -113,8 +113,9 @@ Way WayOf(MPI_Comm comm, TreeCount what, uint64_t bytes, bool in_rank_order, Com
           MeasuredCall* measured) {
   const int bits = BitsOf(bytes);
   const bool has_others = tree->carried == nullptr && !in_rank_order;
-  if (Session::Get().settings().IsWayFixed())
+  if (Session::Get().settings().IsWayFixed()) {
     return has_others ? FixedWay(what, bits, *tree) : Way::kTree;
+  }
   Trial& trial = TrialOf(comm, what, bytes, has_others, tree);
   if (trial.IsDue()) {
     Trial::Measured longest = trial.measured();
