@@ -1,15 +1,15 @@
 // What a forest takes for a long Allreduce beside the other ways, in the simulator: each as a ratio
 // to the bound of the cuts (daemon/tree/forest/bound.h).
 //
-//   coppice_forest_benchmark [--small] [--regret]
+//   coppice_forest_benchmark [--small] [--regret] [--only TEXT]
 //
 // ring, rhd (recursive halving and doubling, the better of far and near partners first), double
 // (binary tree), bine (the same two orders), single: the planner's one tree of either type, with 16
 // entries on every switch. "behind": the forest's time over the least of theirs, less one. "floor":
 // the bound that no overlap of both halves undercuts, to the other bound. --regret simulates every
-// candidate of the planner, too: what its choice costs beside the best of them. Ranks of one host
-// share its port; "2 ports": hosts of two. Loaded: every link between switches by itself, up to the
-// share named, which the simulator plays as noise.
+// candidate of the planner, too: what its choice costs beside the best of them. --only: cases whose
+// name has this text. Ranks of one host share its port; "2 ports": hosts of two. Loaded: every link
+// between switches by itself, up to the share named, which the simulator plays as noise.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -206,6 +206,7 @@ class Table {
   }
 
   void PrintSummary() {
+    if (ratios_.empty()) return;
     std::sort(ratios_.begin(), ratios_.end());
     std::sort(off_.begin(), off_.end());
     std::printf(
@@ -242,9 +243,11 @@ bool IsLooked(Ranks ranks, uint64_t bytes, bool small) {
 
 int Main(int argc, char** argv) {
   bool small = false, regret = false;
+  std::string only;
   for (int i = 1; i < argc; ++i) {
     small |= std::strcmp(argv[i], "--small") == 0;
     regret |= std::strcmp(argv[i], "--regret") == 0;
+    if (std::strcmp(argv[i], "--only") == 0 && i + 1 < argc) only = argv[++i];
   }
   const CostProfile profile = Must(BuiltInProfile("hdr"));
   Table table(profile, regret);
@@ -262,7 +265,7 @@ int Main(int argc, char** argv) {
           one.snapshot = Loaded(*snapshot, fabric.load);
           one.members = PlacesOf(*snapshot->fabric, ranks, shuffled);
           one.bytes = bytes;
-          table.Add(one);
+          if (one.name.find(only) != std::string::npos) table.Add(one);
         }
       }
     }

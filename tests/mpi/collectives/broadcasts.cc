@@ -31,8 +31,9 @@ std::vector<char> Memory(const Bcast& bcast, const Shape& shape, int root) {
   return memory;
 }
 
-void Compare(const Shape& shape, const Bcast& bcast, Report* report) {
-  for (const int root : Roots(shape, *report)) {
+void Compare(const Shape& shape, const Bcast& bcast, const std::vector<int>& roots,
+             Report* report) {
+  for (const int root : roots) {
     const bool is_root = shape.rank == root;
     const MPI_Datatype type = is_root ? bcast.root_type : bcast.type;
     const int count = is_root ? bcast.root_count : bcast.count;
@@ -52,6 +53,10 @@ void Compare(const Shape& shape, const Bcast& bcast, Report* report) {
   }
 }
 
+void Compare(const Shape& shape, const Bcast& bcast, Report* report) {
+  Compare(shape, bcast, Roots(shape, *report), report);
+}
+
 MPI_Datatype Committed(MPI_Datatype type) {
   MPI_Type_commit(&type);
   return type;
@@ -67,11 +72,16 @@ void CompareNamed(const Shape& shape, Report* report) {
     Compare(shape, {"WCHAR", MPI_WCHAR, count, MPI_WCHAR, count, n * sizeof(wchar_t), 0, n == 0},
             report);
   }
-  if (!report->options().is_full) return;
+  const Extent extent = report->options().extent;
+  if (extent == Extent::kSample) return;
+  int number = 0;
   for (const NamedType& type : NamedTypes()) {
-    for (const int count : {0, 1, 5, 30011}) {
+    Trials trials = {{0, 1, 5, 30011}, Roots(shape, *report)};
+    if (extent == Extent::kInTurns) trials = InTurns(trials.counts, shape, number++);
+    for (const int count : trials.counts) {
       const size_t bytes = static_cast<size_t>(count) * type.extent;
-      Compare(shape, {type.name, type.type, count, type.type, count, bytes, 0, count == 0}, report);
+      Compare(shape, {type.name, type.type, count, type.type, count, bytes, 0, count == 0},
+              trials.roots, report);
     }
   }
 }

@@ -37,6 +37,14 @@ void CompareIntercommunicator(Report* report);
 // Roots to try: the last and another one; all in the full run.
 std::vector<int> Roots(const Shape& shape, const Report& report);
 
+// What an operation on a type is tried with on a communicator.
+struct Trials {
+  std::vector<int> counts;
+  std::vector<int> roots;
+};
+// Extent::kInTurns: one of `counts` and one root, others from case to case and from shape to shape.
+Trials InTurns(const std::vector<int>& counts, const Shape& shape, int number);
+
 // MPICH 4.0's own Reduce ends the process if a long message is reduced in place to another rank
 // than 0: only where it certainly goes along a tree.
 bool MayReduceInPlace(int count, int root, bool needs_tree, const Report& report);

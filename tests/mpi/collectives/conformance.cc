@@ -1,8 +1,8 @@
 // Compares the collectives that trees carry, as the preloaded library carries them out, with the
-// MPI library's own, bit by bit: conformance [--full] [--expect-trees] [--exchanges]
-// [--over-switches] [--ordered-trees] [--threads|--nonblocking] [--rounds N].
+// MPI library's own, bit by bit: conformance [--full|--in-turns] [--expect-trees]
+// [--exchanges] [--over-switches] [--ordered-trees] [--threads|--nonblocking] [--rounds N].
 //
-// --expect-trees: a collective that should have gone along a tree and did not is a failure;
+// --full, --in-turns: Extent. --expect-trees: a collective that should have gone along a tree and did not is a failure;
 // --exchanges: COPPICE_TREES_WAY is exchange or forest; --nonblocking: nonblocking ones alone.
 #include <cstdio>
 #include <cstdlib>
@@ -17,9 +17,8 @@ void CompareOn(const Shape& shape, Report* report) {
 #define COPPICE_COMPARE(NAME, ...) Compare##NAME(shape, report);
   COPPICE_TREE_COLLECTIVES(COPPICE_COMPARE)
 #undef COPPICE_COMPARE
-  // The short run has these on two shapes only.
   const bool is_chief = shape.name == "shuffled" || shape.name == "row";
-  if (!report->options().is_full && !is_chief) return;
+  if (report->options().extent != Extent::kWhole && !is_chief) return;
   CompareErrors(shape, report);
   CompareRounding(shape, report);
   CompareUserOperations(shape, report);
@@ -40,7 +39,8 @@ int Main(int argc, char** argv) {
   bool has_threads = false, is_nonblocking = false;
   int rounds = 1;
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--full") == 0) options.is_full = true;
+    if (std::strcmp(argv[i], "--full") == 0) options.extent = Extent::kWhole;
+    if (std::strcmp(argv[i], "--in-turns") == 0) options.extent = Extent::kInTurns;
     if (std::strcmp(argv[i], "--expect-trees") == 0) options.expects_trees = true;
     if (std::strcmp(argv[i], "--exchanges") == 0) options.exchanges = true;
     if (std::strcmp(argv[i], "--over-switches") == 0) options.over_switches = true;

@@ -19,6 +19,7 @@ struct Case {
   const NamedType& type;
   MPI_Op op;
   int count;
+  const std::vector<int>& roots;
 
   std::string Text(const std::string& call) const {
     return call + " " + NameOf(op) + " " + type.name + " x" + std::to_string(count) + " on " +
@@ -71,19 +72,21 @@ void CompareReduce(const Case& c, const std::vector<char>& own, const std::vecto
 
 // Calls compare(case) for every predefined operation on every type that it is defined for.
 template <typename Compare>
-void ForEachCase(const Shape& shape, bool is_full, const Compare& compare) {
-  // More than one segment of the longest types.
-  constexpr int kLong = 30011;
+void ForEachCase(const Shape& shape, const Report& report, const Compare& compare) {
+  constexpr int kLong = 30011;  // more than one segment of the longest types
+  const Extent extent = report.options().extent;
+  int number = 0;
   for (const NamedType& type : NamedTypes()) {
     const bool is_sample =
         type.type == MPI_INT || type.type == MPI_DOUBLE || type.type == MPI_LONG_DOUBLE_INT;
-    // The short run has all of them on one shape only.
-    if (!is_full && !is_sample && shape.name != "shuffled") continue;
+    if (extent == Extent::kSample && !is_sample && shape.name != "shuffled") continue;
     for (const MPI_Op op : type.ops) {
-      for (const int count : {0, 5}) compare(Case{shape, type, op, count});
-      if (is_full) compare(Case{shape, type, op, 1});
+      Trials trials = {{0, 5, 1, kLong}, Roots(shape, report)};
+      if (extent == Extent::kInTurns) trials = InTurns(trials.counts, shape, number++);
       const bool is_one = op == type.ops.front() && is_sample;
-      if (is_one || is_full) compare(Case{shape, type, op, kLong});
+      if (extent == Extent::kSample) trials.counts = {0, 5};
+      if (extent != Extent::kWhole && is_one) trials.counts.push_back(kLong);
+      for (const int count : trials.counts) compare(Case{shape, type, op, count, trials.roots});
     }
   }
 }
@@ -133,10 +136,15 @@ void CompareSums(const Shape& shape, int count, Report* report) {
 
 std::vector<int> Roots(const Shape& shape, const Report& report) {
   std::set<int> roots = {shape.size / 3, shape.size - 1};
-  if (report.options().is_full) {
+  if (report.options().extent == Extent::kWhole) {
     for (int root = 0; root < shape.size; ++root) roots.insert(root);
   }
   return {roots.begin(), roots.end()};
+}
+
+Trials InTurns(const std::vector<int>& counts, const Shape& shape, int number) {
+  const size_t turn = static_cast<size_t>(number) + static_cast<size_t>(shape.number);
+  return {{counts[turn % counts.size()]}, {static_cast<int>(turn / counts.size()) % shape.size}};
 }
 
 bool MayReduceInPlace(int count, int root, bool needs_tree, const Report& report) {
@@ -145,9 +153,9 @@ bool MayReduceInPlace(int count, int root, bool needs_tree, const Report& report
 }
 
 void CompareReduce(const Shape& shape, Report* report) {
-  ForEachCase(shape, report->options().is_full, [report](const Case& c) {
+  ForEachCase(shape, *report, [report](const Case& c) {
     const std::vector<char> own = Fill(c.type, c.op, c.count, c.shape.rank, c.count + 1);
-    for (const int root : Roots(c.shape, *report)) {
+    for (const int root : c.roots) {
       std::vector<char> native = c.Empty();
       NativeReduce(own.data(), native.data(), c.count, c.type.type, c.op, root, c.shape.comm);
       for (const Form form : Forms()) CompareReduce(c, own, native, root, form, report);
@@ -156,8 +164,7 @@ void CompareReduce(const Shape& shape, Report* report) {
 }
 
 void CompareAllreduce(const Shape& shape, Report* report) {
-  ForEachCase(shape, report->options().is_full,
-              [report](const Case& c) { CompareAllreduce(c, report); });
+  ForEachCase(shape, *report, [report](const Case& c) { CompareAllreduce(c, report); });
 }
 
 void CompareRounding(const Shape& shape, Report* report) {

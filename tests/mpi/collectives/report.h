@@ -10,9 +10,16 @@
 
 namespace coppice::conformance {
 
+// Of the product of operations, types, sizes, roots and communicators.
+enum class Extent {
+  kSample,   // every operation on every type on one communicator, three types on the others
+  kInTurns,  // every operation on every type on every communicator; sizes and roots take turns
+  kWhole,
+};
+
 // What was asked for on the command line.
 struct Options {
-  bool is_full = false;
+  Extent extent = Extent::kSample;
   bool expects_trees = false;      // a collective that ran natively is a failure
   bool exchanges = false;          // an Allreduce goes another way than a Reduce
   bool over_switches = false;      // trees are, where these can

@@ -9,6 +9,7 @@ void Add(const char* name, MPI_Comm comm, std::vector<Shape>* shapes) {
   Shape shape;
   shape.name = name;
   shape.comm = comm;
+  shape.number = static_cast<int>(shapes->size());
   if (comm != MPI_COMM_NULL) {
     MPI_Comm_rank(comm, &shape.rank);
     MPI_Comm_size(comm, &shape.size);

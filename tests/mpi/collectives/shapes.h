@@ -14,6 +14,7 @@ struct Shape {
   MPI_Comm comm = MPI_COMM_NULL;  // null where this process is no member
   int rank = 0;
   int size = 0;
+  int number = 0;  // among the shapes
 };
 
 // Intracommunicators: the world, a duplicate, halves, reversed, sub-grids, every third process,
