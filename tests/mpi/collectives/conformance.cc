@@ -2,7 +2,8 @@
 // MPI library's own, bit by bit: conformance [--full|--in-turns] [--expect-trees]
 // [--exchanges] [--over-switches] [--ordered-trees] [--threads|--nonblocking] [--rounds N].
 //
-// --full, --in-turns: Extent. --expect-trees: a collective that should have gone along a tree and did not is a failure;
+// --full, --in-turns: Extent. --expect-trees: a collective that should have gone along a tree and
+// did not is a failure;
 // --exchanges: COPPICE_TREES_WAY is exchange or forest; --nonblocking: nonblocking ones alone.
 #include <cstdio>
 #include <cstdlib>
