@@ -205,8 +205,9 @@ class Table {
     off_.push_back(std::abs(plan.total_us / us - 1));
   }
 
+  bool IsEmpty() const { return ratios_.empty(); }
+
   void PrintSummary() {
-    if (ratios_.empty()) return;
     std::sort(ratios_.begin(), ratios_.end());
     std::sort(off_.begin(), off_.end());
     std::printf(
@@ -269,6 +270,11 @@ int Main(int argc, char** argv) {
         }
       }
     }
+  }
+  if (table.IsEmpty()) {
+    std::fprintf(stderr, "error: no case has \"%s\" in its name [INVALID_ARGUMENT]\n",
+                 only.c_str());
+    return 2;
   }
   table.PrintSummary();
   return 0;
