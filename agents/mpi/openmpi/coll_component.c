@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agents/mpi/openmpi/engine.h"
+#include "agents/mpi/openmpi/requests.h"
 #include "ompi/communicator/communicator.h"
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/coll/base/base.h"
@@ -165,9 +166,10 @@ static void Construct(Module* module) {
 static void Destruct(Module* module) {
   if (!module->is_enabled) return;
   coppice_engine_forget(&module->kept);
-#define RELEASE(NAME, FUNCTION, ...)                   \
-  OBJ_RELEASE(module->below.coll_##FUNCTION##_module); \
-  OBJ_RELEASE(module->below.coll_i##FUNCTION##_module);
+#define RELEASE(NAME, FUNCTION, ...)                    \
+  OBJ_RELEASE(module->below.coll_##FUNCTION##_module);  \
+  OBJ_RELEASE(module->below.coll_i##FUNCTION##_module); \
+  OBJ_RELEASE(module->below.coll_##FUNCTION##_init_module);
   COPPICE_TREE_COLLECTIVES(RELEASE)
 }
 
@@ -208,19 +210,47 @@ static bool IsOfProgram(const void* caller, const char* name, const void** known
 }
 
 #define START(NAME, FUNCTION, ARGUMENTS, TRACE)                                                    \
-  static int i##FUNCTION##_along_tree(ARGUMENTS(COPPICE_PARAMETER), ompi_request_t** request,      \
-                                      mca_coll_base_module_t* base) {                              \
-    static const void* known = NULL;                                                               \
-    Module* const module = (Module*)base;                                                          \
+  static int Start##NAME(ARGUMENTS(COPPICE_PARAMETER), ompi_request_t** request,                   \
+                         bool is_of_program, Module* module) {                                     \
     int error = MPI_SUCCESS;                                                                       \
-    if (IsOfProgram(__builtin_return_address(0), "MPI_I" #FUNCTION, &known) &&                     \
+    if (is_of_program &&                                                                           \
         coppice_engine_i##FUNCTION(ARGUMENTS(COPPICE_ARGUMENT), &module->kept, request, &error)) { \
       return error;                                                                                \
     }                                                                                              \
     return module->below.coll_i##FUNCTION(ARGUMENTS(COPPICE_ARGUMENT), request,                    \
                                           module->below.coll_i##FUNCTION##_module);                \
+  }                                                                                                \
+  static int i##FUNCTION##_along_tree(ARGUMENTS(COPPICE_PARAMETER), ompi_request_t** request,      \
+                                      mca_coll_base_module_t* base) {                              \
+    static const void* known = NULL;                                                               \
+    return Start##NAME(ARGUMENTS(COPPICE_ARGUMENT), request,                                       \
+                       IsOfProgram(__builtin_return_address(0), "MPI_I" #FUNCTION, &known),        \
+                       (Module*)base);                                                             \
   }
 COPPICE_TREE_COLLECTIVES(START)
+
+// Persistent ones, which only programs make. Where no nonblocking one goes along a tree, the module
+// below makes them.
+#define OF_KEPT(TYPE, NAME) kept->NAME
+#define KEEP(TYPE, NAME) kept.NAME = NAME
+#define PERSIST(NAME, FUNCTION, ARGUMENTS, TRACE)                                                 \
+  static int Restart##NAME(const coppice_arguments* kept, void* module,                           \
+                           ompi_request_t** request) {                                            \
+    return Start##NAME(ARGUMENTS(OF_KEPT), request, true, module);                                \
+  }                                                                                               \
+  static int FUNCTION##_init_along_tree(ARGUMENTS(COPPICE_PARAMETER), struct ompi_info_t* info,   \
+                                        ompi_request_t** request, mca_coll_base_module_t* base) { \
+    Module* const module = (Module*)base;                                                         \
+    if (!coppice_engine_may_start()) {                                                            \
+      return module->below.coll_##FUNCTION##_init(ARGUMENTS(COPPICE_ARGUMENT), info, request,     \
+                                                  module->below.coll_##FUNCTION##_init_module);   \
+    }                                                                                             \
+    coppice_arguments kept;                                                                       \
+    memset(&kept, 0, sizeof kept);                                                                \
+    (void)(ARGUMENTS(KEEP));                                                                      \
+    return coppice_component_request_persist(&kept, Restart##NAME, module, request);              \
+  }
+COPPICE_TREE_COLLECTIVES(PERSIST)
 
 // Where HAN cannot serve a communicator it puts the module below it back and calls the
 // communicator's function again, which would be ours, and HAN's again.
@@ -230,16 +260,18 @@ static bool IsHan(mca_coll_base_module_t* module) {
 
 static int Enable(mca_coll_base_module_t* base, struct ompi_communicator_t* comm) {
   Module* const module = (Module*)base;
-#define IS_MISSING(NAME, FUNCTION, ...)                \
-  || comm->c_coll->coll_##FUNCTION##_module == NULL || \
-      comm->c_coll->coll_i##FUNCTION##_module == NULL
+#define IS_MISSING(NAME, FUNCTION, ...)                  \
+  || comm->c_coll->coll_##FUNCTION##_module == NULL ||   \
+      comm->c_coll->coll_i##FUNCTION##_module == NULL || \
+      comm->c_coll->coll_##FUNCTION##_init_module == NULL
   if (false COPPICE_TREE_COLLECTIVES(IS_MISSING)) return OMPI_ERR_NOT_FOUND;
 #define IS_HAN(NAME, FUNCTION, ...) || IsHan(comm->c_coll->coll_##FUNCTION##_module)
   if (false COPPICE_TREE_COLLECTIVES(IS_HAN)) return OMPI_ERR_NOT_SUPPORTED;
   module->below = *comm->c_coll;
-#define RETAIN(NAME, FUNCTION, ...)                   \
-  OBJ_RETAIN(module->below.coll_##FUNCTION##_module); \
-  OBJ_RETAIN(module->below.coll_i##FUNCTION##_module);
+#define RETAIN(NAME, FUNCTION, ...)                    \
+  OBJ_RETAIN(module->below.coll_##FUNCTION##_module);  \
+  OBJ_RETAIN(module->below.coll_i##FUNCTION##_module); \
+  OBJ_RETAIN(module->below.coll_##FUNCTION##_init_module);
   COPPICE_TREE_COLLECTIVES(RETAIN)
   module->is_enabled = true;
   return OMPI_SUCCESS;
@@ -251,9 +283,10 @@ static mca_coll_base_module_t* CommQuery(struct ompi_communicator_t* comm, int* 
   if (module == NULL) return NULL;
   *of_module = priority;
   module->super.coll_module_enable = Enable;
-#define OFFER(NAME, FUNCTION, ...)                       \
-  module->super.coll_##FUNCTION = FUNCTION##_along_tree; \
-  module->super.coll_i##FUNCTION = i##FUNCTION##_along_tree;
+#define OFFER(NAME, FUNCTION, ...)                           \
+  module->super.coll_##FUNCTION = FUNCTION##_along_tree;     \
+  module->super.coll_i##FUNCTION = i##FUNCTION##_along_tree; \
+  module->super.coll_##FUNCTION##_init = FUNCTION##_init_along_tree;
   COPPICE_TREE_COLLECTIVES(OFFER)
   return &module->super;
 }
@@ -264,8 +297,9 @@ int coppice_component_has_module(MPI_Comm comm) {
 }
 
 int coppice_component_has_nonblocking(MPI_Comm comm) {
-#define IS_ANOTHERS_NONBLOCKING(NAME, FUNCTION, ...) \
-  || comm->c_coll->coll_i##FUNCTION != i##FUNCTION##_along_tree
+#define IS_ANOTHERS_NONBLOCKING(NAME, FUNCTION, ...)               \
+  || comm->c_coll->coll_i##FUNCTION != i##FUNCTION##_along_tree || \
+      comm->c_coll->coll_##FUNCTION##_init != FUNCTION##_init_along_tree
   return !(false COPPICE_TREE_COLLECTIVES(IS_ANOTHERS_NONBLOCKING));
 }
 

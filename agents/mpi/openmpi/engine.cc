@@ -196,6 +196,8 @@ COPPICE_TREE_COLLECTIVES(COPPICE_ENGINE_BODY)
   }
 COPPICE_TREE_COLLECTIVES(COPPICE_ENGINE_START_BODY)
 
+int coppice_engine_may_start(void) { return UsesTrees() && MayStart() ? 1 : 0; }
+
 int coppice_engine_progress(void) { return AdvanceStarted(); }
 
 int coppice_engine_reorders(void) { return Session::Get().settings().reorder ? 1 : 0; }

@@ -27,7 +27,8 @@ const char* coppice_component_setting(const char* name);
 int coppice_component_is_described(MPI_Datatype type);
 int coppice_component_has_module(MPI_Comm comm);
 
-// The component's: whether its nonblocking forms of these are the communicator's, too.
+// The component's: whether its nonblocking and persistent forms of these are the communicator's,
+// too.
 int coppice_component_has_nonblocking(MPI_Comm comm);
 // Where the module of a communicator that has one keeps its trees.
 coppice_kept* coppice_component_kept(MPI_Comm comm);
@@ -73,6 +74,8 @@ void coppice_engine_ended(const coppice_measured* measured);
   int coppice_engine_i##FORTRAN(ARGUMENTS(COPPICE_PARAMETER), coppice_kept* kept, \
                                 MPI_Request* request, int* error);
 COPPICE_TREE_COLLECTIVES(COPPICE_ENGINE_START)
+// Whether any may be started.
+int coppice_engine_may_start(void);
 // What was started does what it can. Returns how much of it is over now.
 int coppice_engine_progress(void);
 

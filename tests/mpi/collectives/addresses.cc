@@ -68,8 +68,10 @@ void CompareReductionsAtAddresses(const Shape& shape, Report* report) {
   MPI_Op add = MPI_OP_NULL;
   MPI_Op_create(AddNumbers, 1, &add);
   for (const Form form : Forms()) {
-    if (form == Form::kNonblocking && !AreNonblockingOnesAlongTrees(*report)) continue;
-    for (int root = -1; root < shape.size; ++root) {
+    if (form != Form::kBlocking && !AreNonblockingOnesAlongTrees(*report)) continue;
+    // MPIX_Reduce_init refuses MPI_BOTTOM for both.
+    const int last_root = form == Form::kPersistent ? -1 : shape.size - 1;
+    for (int root = -1; root <= last_root; ++root) {
       ReduceAtAddresses(shape, form, root, type, add, &own, report);
     }
   }

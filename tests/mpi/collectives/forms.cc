@@ -1,5 +1,12 @@
 #include "tests/mpi/collectives/forms.h"
 
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#define COPPICE_PERSISTENT(NAME) MPIX_##NAME##_init
+#else
+#define COPPICE_PERSISTENT(NAME) MPI_##NAME##_init
+#endif
+
 #include "tests/mpi/tree_counts.h"
 
 namespace coppice::conformance {
@@ -12,15 +19,20 @@ bool IsComponent() {
   return is_there;
 }
 
-int Waited(int error, MPI_Request* request) {
-  return error == MPI_SUCCESS ? MPI_Wait(request, MPI_STATUS_IGNORE) : error;
+// The error of starting it, or of its end.
+int Waited(Form form, int error, MPI_Request* request) {
+  if (error == MPI_SUCCESS && form == Form::kPersistent) error = MPI_Start(request);
+  if (error == MPI_SUCCESS) error = MPI_Wait(request, MPI_STATUS_IGNORE);
+  if (*request != MPI_REQUEST_NULL) MPI_Request_free(request);
+  return error;
 }
 
 }  // namespace
 
 const std::vector<Form>& Forms() {
   static const std::vector<Form> preloaded = {Form::kBlocking};
-  static const std::vector<Form> of_component = {Form::kBlocking, Form::kNonblocking};
+  static const std::vector<Form> of_component = {Form::kBlocking, Form::kNonblocking,
+                                                 Form::kPersistent};
   return IsComponent() ? of_component : preloaded;
 }
 
@@ -29,20 +41,28 @@ bool AreNonblockingOnesAlongTrees(const Report& report) {
 }
 
 std::string NameOf(Form form, const std::string& name) {
-  return form == Form::kBlocking ? name : "nonblocking " + name;
+  if (form == Form::kBlocking) return name;
+  return (form == Form::kPersistent ? "persistent " : "nonblocking ") + name;
 }
 
 void ExpectTree(Form form, uint64_t before, bool needs_tree, const std::string& what,
                 Report* report) {
-  if (form == Form::kNonblocking && report->options().over_switches) return;
+  if (form != Form::kBlocking && report->options().over_switches) return;
   report->ExpectTree(before, needs_tree, what);
 }
 
-#define COPPICE_FORM_OF(NAME, FORTRAN, ARGUMENTS, TRACE)                            \
-  int NAME##By(Form form, ARGUMENTS(COPPICE_PARAMETER)) {                           \
-    if (form == Form::kBlocking) return MPI_##NAME(ARGUMENTS(COPPICE_ARGUMENT));    \
-    MPI_Request request = MPI_REQUEST_NULL;                                         \
-    return Waited(MPI_I##FORTRAN(ARGUMENTS(COPPICE_ARGUMENT), &request), &request); \
+#define COPPICE_FORM_OF(NAME, FORTRAN, ARGUMENTS, TRACE)                                  \
+  int Start##NAME(Form form, ARGUMENTS(COPPICE_PARAMETER), MPI_Request* request) {        \
+    if (form == Form::kNonblocking) {                                                     \
+      return MPI_I##FORTRAN(ARGUMENTS(COPPICE_ARGUMENT), request);                        \
+    }                                                                                     \
+    return COPPICE_PERSISTENT(NAME)(ARGUMENTS(COPPICE_ARGUMENT), MPI_INFO_NULL, request); \
+  }                                                                                       \
+  int NAME##By(Form form, ARGUMENTS(COPPICE_PARAMETER)) {                                 \
+    if (form == Form::kBlocking) return MPI_##NAME(ARGUMENTS(COPPICE_ARGUMENT));          \
+    MPI_Request request = MPI_REQUEST_NULL;                                               \
+    const int error = Start##NAME(form, ARGUMENTS(COPPICE_ARGUMENT), &request);           \
+    return Waited(form, error, &request);                                                 \
   }
 COPPICE_TREE_COLLECTIVES(COPPICE_FORM_OF)
 #undef COPPICE_FORM_OF

@@ -15,15 +15,15 @@ namespace coppice::conformance {
 
 using Count = int;
 
-enum class Form { kBlocking, kNonblocking };
+enum class Form { kBlocking, kNonblocking, kPersistent };
 
-// Those that the library under test carries along trees: nonblocking ones only Open MPI's
-// component. In this order, as nonblocking ones go along trees that blocking ones have asked for.
+// Those that the library under test carries along trees: others than blocking ones only Open MPI's
+// component. In this order, as these go along trees that blocking ones have asked for.
 const std::vector<Form>& Forms();
 // Whether nonblocking ones certainly go along trees. Open MPI 4.1's own write beyond their memory
 // for some types, use a communicator that was freed, and take messages of MPI_Comm_idup.
 bool AreNonblockingOnesAlongTrees(const Report& report);
-// "Bcast" or "Ibcast" of the one or the other, as a word for reports.
+// As a word for reports.
 std::string NameOf(Form form, const std::string& name);
 
 // As the report's, after one of that form. Nonblocking ones may go natively where trees are over
@@ -31,7 +31,13 @@ std::string NameOf(Form form, const std::string& name);
 void ExpectTree(Form form, uint64_t before, bool needs_tree, const std::string& what,
                 Report* report);
 
-// MPI_Bcast, or MPI_Ibcast and MPI_Wait; and so on.
+// MPI_Ibcast, or a persistent request that is not started yet; and so on.
+#define COPPICE_START_OF(NAME, FORTRAN, ARGUMENTS, TRACE) \
+  int Start##NAME(Form form, ARGUMENTS(COPPICE_PARAMETER), MPI_Request* request);
+COPPICE_TREE_COLLECTIVES(COPPICE_START_OF)
+#undef COPPICE_START_OF
+
+// MPI_Bcast, or one that is started, and MPI_Wait; and so on.
 #define COPPICE_FORM_OF(NAME, FORTRAN, ARGUMENTS, TRACE) \
   int NAME##By(Form form, ARGUMENTS(COPPICE_PARAMETER));
 COPPICE_TREE_COLLECTIVES(COPPICE_FORM_OF)

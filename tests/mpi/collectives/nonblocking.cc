@@ -23,18 +23,32 @@ constexpr What kWhats[] = {What::kSum, What::kMostInPlace, What::kBcast, What::k
 class Pending {
  public:
   Pending(const Shape& shape, What kind, int count, int number, MPI_Comm comm)
-      : shape_(shape), kind_(kind), number_(number), comm_(comm), own_(count), result_(count, -1) {
-    for (int i = 0; i < count; ++i) own_[i] = Of(shape.rank, i);
-    if (kind == What::kMostInPlace) result_ = own_;
-    if (kind == What::kBcast && shape.rank == Root()) result_ = own_;
+      : shape_(shape),
+        kind_(kind),
+        root_(number % shape.size),
+        comm_(comm),
+        own_(count),
+        result_(count) {
+    Renew(number);
   }
 
-  void Start() { Call(false); }
+  // Other numbers, where they were.
+  void Renew(int number) {
+    number_ = number;
+    for (size_t i = 0; i < own_.size(); ++i) own_[i] = Of(shape_.rank, static_cast<int>(i));
+    const bool has_own =
+        kind_ == What::kMostInPlace || (kind_ == What::kBcast && shape_.rank == root_);
+    for (size_t i = 0; i < own_.size(); ++i) result_[i] = has_own ? own_[i] : -1;
+  }
+
+  void Start() { Call(Form::kNonblocking); }
+  // For MPI_Start.
+  void Persist() { Call(Form::kPersistent); }
   // By the blocking form.
-  void CarryOut() { Call(true); }
+  void CarryOut() { Call(Form::kBlocking); }
 
   bool IsRight() const {
-    if (kind_ == What::kBarrier || (kind_ == What::kReduce && shape_.rank != Root())) return true;
+    if (kind_ == What::kBarrier || (kind_ == What::kReduce && shape_.rank != root_)) return true;
     for (int i = 0; i < static_cast<int>(result_.size()); ++i) {
       if (result_[i] != Wanted(i)) return false;
     }
@@ -44,7 +58,6 @@ class Pending {
   MPI_Request request = MPI_REQUEST_NULL;
 
  private:
-  int Root() const { return number_ % shape_.size; }
   int64_t Of(int rank, int i) const { return rank * int64_t{1000} + i + number_; }
   int64_t Wanted(int i) const {
     const int64_t size = shape_.size;
@@ -52,45 +65,47 @@ class Pending {
       case What::kMostInPlace:
         return Of(shape_.size - 1, i);
       case What::kBcast:
-        return Of(Root(), i);
+        return Of(root_, i);
       default:
         return 1000 * size * (size - 1) / 2 + size * (i + number_);
     }
   }
 
-  void Call(bool is_blocking) {
+  void Call(Form form) {
     const int count = static_cast<int>(own_.size());
     int64_t* const own = own_.data();
     int64_t* const result = result_.data();
-    const Form form = is_blocking ? Form::kBlocking : Form::kNonblocking;
+    const bool is_blocking = form == Form::kBlocking;
     switch (kind_) {
       case What::kSum:
-        is_blocking ? AllreduceBy(form, own, result, count, MPI_INT64_T, MPI_SUM, comm_)
-                    : MPI_Iallreduce(own, result, count, MPI_INT64_T, MPI_SUM, comm_, &request);
+        is_blocking
+            ? AllreduceBy(form, own, result, count, MPI_INT64_T, MPI_SUM, comm_)
+            : StartAllreduce(form, own, result, count, MPI_INT64_T, MPI_SUM, comm_, &request);
         break;
       case What::kMostInPlace:
-        is_blocking
-            ? AllreduceBy(form, MPI_IN_PLACE, result, count, MPI_INT64_T, MPI_MAX, comm_)
-            : MPI_Iallreduce(MPI_IN_PLACE, result, count, MPI_INT64_T, MPI_MAX, comm_, &request);
+        is_blocking ? AllreduceBy(form, MPI_IN_PLACE, result, count, MPI_INT64_T, MPI_MAX, comm_)
+                    : StartAllreduce(form, MPI_IN_PLACE, result, count, MPI_INT64_T, MPI_MAX, comm_,
+                                     &request);
         break;
       case What::kBcast:
-        is_blocking ? BcastBy(form, result, count, MPI_INT64_T, Root(), comm_)
-                    : MPI_Ibcast(result, count, MPI_INT64_T, Root(), comm_, &request);
+        is_blocking ? BcastBy(form, result, count, MPI_INT64_T, root_, comm_)
+                    : StartBcast(form, result, count, MPI_INT64_T, root_, comm_, &request);
         break;
       case What::kReduce:
         is_blocking
-            ? ReduceBy(form, own, result, count, MPI_INT64_T, MPI_SUM, Root(), comm_)
-            : MPI_Ireduce(own, result, count, MPI_INT64_T, MPI_SUM, Root(), comm_, &request);
+            ? ReduceBy(form, own, result, count, MPI_INT64_T, MPI_SUM, root_, comm_)
+            : StartReduce(form, own, result, count, MPI_INT64_T, MPI_SUM, root_, comm_, &request);
         break;
       case What::kBarrier:
-        is_blocking ? BarrierBy(form, comm_) : MPI_Ibarrier(comm_, &request);
+        is_blocking ? BarrierBy(form, comm_) : StartBarrier(form, comm_, &request);
         break;
     }
   }
 
   const Shape& shape_;
   const What kind_;
-  const int number_;
+  const int root_;
+  int number_ = 0;
   const MPI_Comm comm_;
   std::vector<int64_t> own_, result_;
 };
@@ -315,6 +330,37 @@ void CompareFreed(const Shape& shape, Report* report) {
   }
 }
 
+// Persistent ones, started again and again with other numbers, among blocking ones; at last after
+// the communicator was freed.
+void CompareRestarted(const Shape& shape, Report* report) {
+  constexpr int kRounds = 4;
+  const std::string what = "started again on one like " + shape.name;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(shape.comm, &comm);
+  AskForTrees(shape, comm);
+  std::vector<Pending> many = Many(shape, comm);
+  for (Pending& one : many) one.Persist();
+  std::vector<MPI_Request> requests;
+  for (const Pending& one : many) requests.push_back(one.request);
+  for (int round = 0; round < kRounds; ++round) {
+    for (Pending& one : many) one.Renew(round);
+    const uint64_t before = report->AlongTrees();
+    const int half = static_cast<int>(requests.size()) / 2;
+    MPI_Startall(half, requests.data());
+    if (round + 1 == kRounds) MPI_Comm_free(&comm);
+    for (size_t i = half; i < requests.size(); ++i) MPI_Start(&requests[i]);
+    ExpectTrees(before, many.size(), shape, what, report);
+    std::vector<MPI_Request> awaited = requests;
+    round == 0 ? static_cast<void>(MPI_Waitall(static_cast<int>(awaited.size()), awaited.data(),
+                                               MPI_STATUSES_IGNORE))
+               : Await(round == 1 ? Order::kBackwards : Order::kTested, &awaited);
+    report->Expect(awaited == requests, "requests stay, " + what);
+    ExpectAll(many, what, report);
+    if (comm != MPI_COMM_NULL) Pending(shape, What::kSum, kCounts[1], round, comm).CarryOut();
+  }
+  for (MPI_Request& request : requests) MPI_Request_free(&request);
+}
+
 // All but the root have less room for a broadcast: they hear of it when they wait, by the handler
 // of the world, to which Open MPI 4.1 hands all errors of nonblocking collectives.
 void CompareShortages(const Shape& shape, Report* report) {
@@ -366,6 +412,7 @@ void CompareNonblocking(const Shape& shape, Report* report) {
   if (!AreNonblockingOnesAlongTrees(*report)) return;
   CompareDuplicates(shape, report);
   CompareFreed(shape, report);
+  CompareRestarted(shape, report);
   CompareShortages(shape, report);
 }
 
