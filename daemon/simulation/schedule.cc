@@ -190,7 +190,6 @@ class RunningSchedule {
       Cross(event);
       return;
     }
-    if (event.hop == 0) OfferNext(event.message, event.packet, event.at_us);
     Arrive(event.message, event.packet, event.at_us);
   }
 
@@ -228,6 +227,10 @@ class RunningSchedule {
   void Arrive(uint32_t m, uint32_t packet, double now) {
     MessageState& message = messages_[m];
     message.done_us = std::max(message.done_us, Taken(m, layout_.trains[m].Bytes(packet), now));
+    if (layout_.Length(m) == 0) {
+      const ScheduledMessage& sent = schedule_.messages[m];
+      OfferNext(m, packet, sent.reduced ? ranks_[sent.to].last_take_us : now);
+    }
     if (--message.packets_left > 0) return;
     RankState& rank = ranks_[schedule_.messages[m].to];
     rank.finish_us = std::max(rank.finish_us, message.done_us);

@@ -6,7 +6,8 @@
 //
 //   message  starts when all messages of `after` have arrived; whole ones, as MPI libraries send
 //            them. Its first packet enters the fabric phi later (within a host same_host_us), each
-//            next one when the port has sent the one before.
+//            next one when the port has sent, or the rank of the same host has taken, the one
+//            before.
 //   rank     takes packets of reduced messages in order of arrival, one per max(theta + S*gamma,
 //            S / B_port), those of all messages in turn. Others cost it nothing.
 //

@@ -121,7 +121,6 @@ class Running {
     } else if (event.down) {
       Receive(event.node, event.packet, event.at_us);
     } else {
-      if (begin == end) HandOnNext(event.node, event.packet, event.at_us);
       Take(event.node, event.packet, event.at_us);
     }
   }
@@ -138,7 +137,8 @@ class Running {
     if (event.hop == 0 && !event.down) HandOnNext(event.node, event.packet, on.free_us);
   }
 
-  // A leaf has all packets at once; it offers each when its port has sent the one before.
+  // A leaf has all packets at once; it offers each when its port has sent the one before, or its
+  // parent in the same host has taken that.
   void HandOnNext(uint32_t n, uint32_t packet, double now) {
     const NodeLayout& node = layout_.nodes[n];
     if (node.child_count > 0 || packet + 1 >= TreeOf(node).up.count) return;
@@ -163,6 +163,7 @@ class Running {
         std::max({now, unit_free_us, state.last_take_us + std::max(match_us, port_us)});
     state.last_take_us = start;
     unit_free_us = start + match_us;
+    if (edge.up == edge.down) HandOnNext(child, packet, start);
     if (--missing_[node.first_packet + packet] == 0) {
       HandOn(edge.parent, packet, std::max(start + match_us, node.own_data_us));
     }

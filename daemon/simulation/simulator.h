@@ -19,7 +19,8 @@
 //   noise    channels.h; on each channel by itself, a share of its bandwidth.
 //
 // Packets between two ports of one host on one switch cross no channel: same_host_us is in place of
-// phi, links and wire; they are matched, reduced and copied as all others are. Where the profile's
+// phi, links and wire; they are matched, reduced and copied as all others are, and a leaf offers
+// the next one when its parent has taken the one before. Where the profile's
 // phi contains S / B_min, a packet counts as received when its head is.
 //
 // Equal arguments give equal results, to the last bit: events of one instant are handled in order

@@ -96,8 +96,8 @@ absl::Status AddContention(const Snapshot& snapshot, const CostProfile& profile,
 // cannot tell: near packets that overtake far ones, stages that the first packet did not wait for,
 // results that come down through a port while packets still go up through it.
 //
-//   rank 5   0 1 2 3 ...            a leaf offers a packet when its port has sent the one before
-//             \ \ \ \ .
+//   rank 5   0 1 2 3 ...            a leaf offers a packet when its port has sent the one before,
+//             \ \ \ \ .              or a parent in the same host has taken it
 //   rank 1     . 0 1 2 ...          packet i goes on when every child's packet i is reduced,
 //   rank 0   <-------- 0 1 2 ...    and comes down again at once, if as many go down as come up
 //

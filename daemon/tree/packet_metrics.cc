@@ -328,6 +328,7 @@ class PacketWalker {
     const double match_us = MatchUs(CostOf(parent), packet);
     const double take_us = TakeUs(head.node(), packet);
     node.last_take_us = std::max({head.at_us, node.match_free_us, node.last_take_us + take_us});
+    if (head.end == Begin(head.node(), false)) nodes_[head.node()].may_offer_us = node.last_take_us;
     node.match_free_us = node.last_take_us + match_us;
     node.ahead_us -= take_us;
     if (node.ahead_us > 0) {

@@ -119,7 +119,6 @@ class ForestWalk {
     } else if (event.down) {
       Receive(event.node, event.packet, event.at_us);
     } else {
-      if (hops.empty()) OfferNext(event.node, event.packet, event.at_us, hops);
       Take(event.node, event.packet, event.at_us, hops);
     }
   }
@@ -139,7 +138,7 @@ class ForestWalk {
     }
   }
 
-  // A leaf offers a packet when its port has sent the one before.
+  // A leaf offers a packet when its port has sent the one before, or its host has taken it.
   void OfferNext(uint32_t n, uint32_t packet, double now, absl::Span<const uint32_t> hops) {
     const uint32_t tree = n / ranks_;
     if (!IsLeaf(n) || packet + 1 >= packets_[tree]) return;
@@ -156,6 +155,7 @@ class ForestWalk {
     NodeState& node = nodes_[n];
     node.take_us = std::max({now, match_free_[rank], node.take_us + std::max(match_us, port_us)});
     match_free_[rank] = node.take_us + match_us;
+    if (hops.empty()) OfferNext(child, packet, node.take_us, hops);
     if (--missing_[node.first_packet + packet] == 0) Reduced(n, packet, match_free_[rank]);
   }
 

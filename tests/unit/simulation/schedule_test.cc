@@ -79,6 +79,28 @@ TEST(Schedule, RanksOfOneHostCrossNoLink) {
   EXPECT_TRUE(result->channels.empty());
 }
 
+// Between ranks of one host one packet waits, however long the message: n0's unit, busy with packet
+// 1 of n1, takes packet 2 next, and then what has come from the other host at 1.44.
+TEST(Schedule, ALongMessageWithinAHostDoesNotKeepOthersWaiting) {
+  const FabricPtr fabric = TwoLevelFatTree(1, 0, 2, 2);
+  const double reduced_us = 0.3 + 3 * 1.1 + 1.1;
+  const auto result = Play(fabric, {.places = AllEndpoints(*fabric),
+                                    .messages = {Message(1, 0, 10000, true),
+                                                 Message(2, 0, 1000, true),
+                                                 Message(0, 3, 1000, false, {1})}});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_NEAR(result->finish_us[3], reduced_us + 1.44, kExact);
+  EXPECT_NEAR(result->finish_us[0], 0.3 + 11 * 1.1, kExact);
+  std::vector<SimulatedCollective> trees(
+      2, {.tree = {}, .payload = PayloadOf(Operation::kReduce, 10000), .skew_us = {}, .forest = 0});
+  trees[0].tree = TreeOf(*fabric, {0, 1}, {-1, 0});
+  trees[1].tree = TreeOf(*fabric, {0, 2}, {-1, 0});
+  trees[1].payload = PayloadOf(Operation::kReduce, 1000);
+  const SimulationResult both = Simulated(SnapshotOf(fabric), RoundProfile(), trees);
+  EXPECT_NEAR(both.collectives[1].aggregate_us, reduced_us, kExact);
+  EXPECT_NEAR(both.collectives[0].aggregate_us, 0.3 + 11 * 1.1, kExact);
+}
+
 // A tree whose inner nodes have one child, upwards, is a chain of messages of one packet each.
 TEST(Schedule, AChainOfMessagesIsAChainOfTreeEdges) {
   const FabricPtr fabric = Chain(3, 1);
