@@ -263,8 +263,10 @@ std::string ToString(const ForestShape& shape) {
   if (shape.trees == 0) return "the one tree of type I";
   std::string text = absl::StrCat(shape.trees, shape.trees == 1 ? " tree" : " trees");
   constexpr const char* kInner[] = {" with inner hosts in turn",
-                                    " with an inner host a leaf switch", " through all hosts"};
-  absl::StrAppend(&text, kInner[static_cast<size_t>(shape.inner)], ", fan-out ", shape.fanout);
+                                    " with an inner host a leaf switch", " through all hosts",
+                                    " by halves of all hosts"};
+  absl::StrAppend(&text, kInner[static_cast<size_t>(shape.inner)]);
+  if (shape.inner != InnerHosts::kHalves) absl::StrAppend(&text, ", fan-out ", shape.fanout);
   if (shape.by_group) absl::StrAppend(&text, ", joined group by group");
   if (shape.host_chain) absl::StrAppend(&text, ", hosts as chains");
   return text;

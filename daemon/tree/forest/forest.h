@@ -26,13 +26,13 @@
 namespace coppice {
 
 // Which hosts are inner nodes of a tree.
-enum class InnerHosts : uint8_t { kInTurn, kOneALeaf, kAll };
+enum class InnerHosts : uint8_t { kInTurn, kOneALeaf, kAll, kHalves };
 
 // How a forest's trees are made (shapes.h).
 struct ForestShape {
   uint32_t trees = 1;  // K; 0: none of these shapes, but the planner's one tree
   InnerHosts inner = InnerHosts::kInTurn;
-  uint32_t fanout = 1;      // inner children of an inner node
+  uint32_t fanout = 1;      // inner children of an inner node; 1 of kHalves
   bool by_group = false;    // inner nodes join within groups first
   bool host_chain = false;  // the ranks of one host are a chain; else all hang on one of them
   friend bool operator==(const ForestShape&, const ForestShape&) = default;

@@ -61,6 +61,7 @@ class ForestBuilder {
         DealOneALeaf();
         break;
       case InnerHosts::kAll:
+      case InnerHosts::kHalves:
         for (std::vector<uint32_t>& inner : inner_) {
           inner.resize(hosts_.count());
           std::iota(inner.begin(), inner.end(), 0U);
@@ -122,6 +123,11 @@ class ForestBuilder {
   // --- The top ---
 
   uint32_t JoinGroups() {
+    if (shape_.inner == InnerHosts::kHalves) {
+      const auto root = static_cast<uint32_t>(uint64_t{tree_} * hosts_.count() / shape_.trees);
+      JoinHalves(0, hosts_.count(), root);
+      return root;
+    }
     std::vector<uint32_t> heads = inner_[tree_];
     if (shape_.by_group) {
       for (const std::vector<uint32_t>& group : hosts_.groups) heads = JoinWithin(group, heads);
@@ -158,6 +164,19 @@ class ForestBuilder {
       Hang(heads[from], heads[begin]);
       JoinBelow(heads, from, to);
     }
+  }
+
+  // Between `begin` and `end`: `root`'s half sends through it, the other half through the host that
+  // has its place there.
+  void JoinHalves(uint32_t begin, uint32_t end, uint32_t root) {
+    if (end - begin == 1) return;
+    const uint32_t middle = end - (end - begin) / 2;
+    const bool is_first = root < middle;
+    const uint32_t other =
+        is_first ? std::min(middle + (root - begin), end - 1) : begin + (root - middle);
+    Hang(other, root);
+    JoinHalves(begin, middle, is_first ? root : other);
+    JoinHalves(middle, end, is_first ? other : root);
   }
 
   // By what it may still take on; of those alike the one whose turn it is.
@@ -394,14 +413,17 @@ std::vector<ForestShape> ShapesToTry(const ForestHosts& hosts, uint32_t max_tree
   std::vector<ForestShape> shapes;
   for (const uint32_t trees : numbers) {
     if (trees == 0 || trees > max_trees) continue;
-    for (const InnerHosts kind : {InnerHosts::kInTurn, InnerHosts::kOneALeaf, InnerHosts::kAll}) {
-      const uint32_t inner = kind == InnerHosts::kAll        ? count
+    for (const InnerHosts kind :
+         {InnerHosts::kInTurn, InnerHosts::kOneALeaf, InnerHosts::kAll, InnerHosts::kHalves}) {
+      const bool is_everyone = kind == InnerHosts::kAll || kind == InnerHosts::kHalves;
+      const uint32_t inner = is_everyone                     ? count
                              : kind == InnerHosts::kOneALeaf ? leaves
                                                              : (count + trees - 1) / trees;
       for (const uint32_t fanout : {1U, 2U, 4U, count}) {
         if (fanout != count && fanout + 1 >= inner) continue;  // the same as `count`
-        if (kind == InnerHosts::kAll && fanout > 1) continue;  // ports would be uneven
+        if (is_everyone && fanout > 1) continue;               // ports would be uneven
         for (const bool by_group : {false, true}) {
+          if (by_group && kind == InnerHosts::kHalves) continue;  // halves are near already
           if (by_group && (inner <= 2 || (!has_levels && inner <= leaves))) continue;
           shapes.push_back({trees, kind, fanout, by_group, false});
           if (is_shared) shapes.push_back({trees, kind, fanout, by_group, true});

@@ -5,6 +5,9 @@
 //               so some of every leaf switch; each host is one in as many trees
 //   one a leaf  tree i has of every leaf switch its i-th host
 //   all         every host: with fan-out 1 chains, which begin at different hosts
+//   halves      every host: of two halves the one without the root sends through the host that has
+//               the root's place in it, and so on within each. With as many trees as hosts that is
+//               recursive halving and doubling (Rabenseifner 2004), packet by packet
 //
 //   top      inner nodes join within each group and then between groups, or all at once, as a tree
 //            of `fanout`; its root is who has least to do so far
