@@ -84,10 +84,10 @@ TEST(Schedule, RanksOfOneHostCrossNoLink) {
 TEST(Schedule, ALongMessageWithinAHostDoesNotKeepOthersWaiting) {
   const FabricPtr fabric = TwoLevelFatTree(1, 0, 2, 2);
   const double reduced_us = 0.3 + 3 * 1.1 + 1.1;
-  const auto result = Play(fabric, {.places = AllEndpoints(*fabric),
-                                    .messages = {Message(1, 0, 10000, true),
-                                                 Message(2, 0, 1000, true),
-                                                 Message(0, 3, 1000, false, {1})}});
+  const auto result =
+      Play(fabric, {.places = AllEndpoints(*fabric),
+                    .messages = {Message(1, 0, 10000, true), Message(2, 0, 1000, true),
+                                 Message(0, 3, 1000, false, {1})}});
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_NEAR(result->finish_us[3], reduced_us + 1.44, kExact);
   EXPECT_NEAR(result->finish_us[0], 0.3 + 11 * 1.1, kExact);
