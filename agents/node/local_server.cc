@@ -30,7 +30,7 @@ constexpr struct {
     {"/coppice.v1.Agents/", "ListAgents ListDistances"},
     {"/coppice.v1.Fabric/",
      "ExportTopology GetFabric GetPortHistory GetRoute GetTypeTable ListEvents "
-     "ListLinks ListNodes ListPortCounters ListSwitches WatchEvents"},
+     "ListLinks ListNodes ListPartitions ListPortCounters ListSwitches WatchEvents"},
     {"/coppice.v1.Jobs/", "EndJob GetJob KeepAlive ListJobs RegisterJob"},
     {"/coppice.v1.Mapping/",
      "DeletePattern EvaluateMapping GetMappingProblem GetOrder GetPattern "

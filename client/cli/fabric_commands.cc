@@ -214,6 +214,61 @@ int ListNodes(Session& session, Connection& connection) {
   });
 }
 
+std::string MembershipText(const v1::PartitionKey& key) {
+  return key.membership() == v1::PARTITION_MEMBERSHIP_FULL ? "full" : "limited";
+}
+
+// Null: the node is no member.
+const v1::PartitionKey* KeyOf(const v1::Node& node, uint32_t partition) {
+  const auto key = absl::c_find_if(node.partitions(), [partition](const v1::PartitionKey& one) {
+    return one.partition() == partition;
+  });
+  return key == node.partitions().end() ? nullptr : &*key;
+}
+
+struct PartitionChoice {
+  std::string name;  // empty: all
+};
+
+int ListMembers(Session& session, Connection& connection, uint32_t partition) {
+  auto all = ListAll(connection, &FabricStub::ListNodes);
+  if (!all.ok()) return Fail(all.status());
+  auto& nodes = *all->mutable_nodes();
+  nodes.erase(
+      std::remove_if(nodes.begin(), nodes.end(),
+                     [&](const v1::Node& node) { return KeyOf(node, partition) == nullptr; }),
+      nodes.end());
+  if (nodes.empty()) {
+    return Fail(absl::NotFoundError(absl::StrCat("partition ", PartitionText(partition),
+                                                 ": no endpoint is a member; `fabric partitions` "
+                                                 "lists those that have some")));
+  }
+  return Show(session, all, [&](const v1::ListNodesResponse& listed) {
+    PrintRows(session, {"ENDPOINT", "MEMBERSHIP", "INDEX", "PORT GUID"}, {3}, listed.nodes(),
+              [&](const v1::Node& node) {
+                const v1::PartitionKey& key = *KeyOf(node, partition);
+                return CellsOf(node.endpoint(), MembershipText(key), key.index(), node.port_guid());
+              });
+  });
+}
+
+int ListPartitions(Session& session, Connection& connection, const PartitionChoice& choice) {
+  if (!choice.name.empty()) return ListMembers(session, connection, *ParsePartition(choice.name));
+  const auto all = connection.Call(&FabricStub::ListPartitions);
+  return Show(session, all, [&](const v1::ListPartitionsResponse& listed) {
+    if (listed.partitions().empty()) {
+      std::cout << "no port tells its partitions, as those of a file or a model\n";
+      return;
+    }
+    PrintRows(session, {"PARTITION", "FULL", "LIMITED", "SWITCHES FULL", "SWITCHES LIMITED"}, {},
+              listed.partitions(), [](const v1::Partition& one) {
+                return CellsOf(PartitionText(one.partition()), one.full_endpoints(),
+                               one.limited_endpoints(), one.full_switches(),
+                               one.limited_switches());
+              });
+  });
+}
+
 int ShowRoute(Session& session, Connection& connection, const v1::GetRouteRequest& request) {
   const auto route = connection.Call(&FabricStub::GetRoute, request);
   return Show(session, route, [&](const v1::Route& found) {
@@ -335,6 +390,12 @@ void AddFabricCommands(CLI::App& app, Session& session) {
       ->excludes(top)
       ->excludes("--output");
   AddWideOption(*add("nodes", "Every endpoint and where it is cabled", ListNodes), session);
+  auto [partitions, partition] = AddCommand<PartitionChoice>(
+      *fabric, session, "partitions", "Partitions, or the members of one", ListPartitions);
+  partitions
+      ->add_option("PARTITION", partition.name, "Its number, as partitions.conf has it: 0x0001")
+      ->check(Understood(ParsePartition, kPartitionMeant));
+  AddWideOption(*partitions, session);
   add("sweep", "Discover the fabric again, now", [](Session& s, Connection& connection) {
     return Show(s, connection.Call(&FabricStub::Sweep), PrintFabricSummary);
   });

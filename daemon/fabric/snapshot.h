@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/hierarchy.h"
+#include "daemon/fabric/partitions.h"
 #include "daemon/fabric/routes.h"
 
 namespace coppice {
@@ -56,10 +57,11 @@ class LinkLoad final {
 };
 
 struct Snapshot {
-  std::shared_ptr<const Fabric> fabric;  // none of the four is ever null
+  std::shared_ptr<const Fabric> fabric;  // none of the five is ever null
   std::shared_ptr<const Routes> routes;
   std::shared_ptr<const Hierarchy> hierarchy;
   std::shared_ptr<const LinkLoad> load;  // [channel_count], or empty
+  std::shared_ptr<const Partitions> partitions = Partitions::Unknown();
 
   float utilisation(ChannelIndex c) const { return load->empty() ? 0.0F : (*load)[c.value()]; }
 };

@@ -14,12 +14,13 @@
 #include "daemon/base/port_counters.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/fabric/forwarding_tables.h"
+#include "daemon/fabric/partitions.h"
 #include "daemon/fabric/snapshot.h"
 
 namespace coppice {
 
 struct SweepOptions {
-  bool read_forwarding_tables = true;
+  bool read_forwarding_tables = true;  // and tables of partitions
   // In haste: the tables of the sweep before instead, as far as their switches are still there;
   // read if there are none.
   bool keep_forwarding_tables = false;
@@ -46,6 +47,7 @@ struct SweepCost {
 struct SweepResult : SweepCost {
   std::shared_ptr<const Fabric> fabric;            // never null, version 0
   std::shared_ptr<const ForwardingTables> tables;  // null: not asked for, or the source has none
+  std::shared_ptr<const Partitions> partitions;    // null: as the tables
   bool is_dimension_ordered = false;     // without tables: routes go so, else over shortest paths
   std::shared_ptr<const LinkLoad> load;  // of a source that knows it; null: counters tell it
   bool has_subnet_manager = true;        // false: no LIDs are assigned

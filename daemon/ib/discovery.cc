@@ -5,8 +5,9 @@
 //      |                   adapter: PortInfo of the port that it was reached by
 //      +--- a port's link is up and its cable not yet known: NodeInfo one hop further
 //
-// and then SMInfo of the subnet manager and, if tables are wanted, of each switch SwitchInfo ->
-// LinearForwardingTable blocks.
+// and then SMInfo of the subnet manager and, if tables are wanted, P_KeyTable blocks of each
+// adapter port, of a switch's port 0 and of where switches look at keys, and of each switch
+// SwitchInfo -> LinearForwardingTable blocks.
 //
 // A node is known by its GUID, so the several ports of an adapter and the many routes to a switch
 // meet in one record; a cable is known once either end has named the other, and is followed once.
@@ -34,6 +35,10 @@ constexpr size_t kMaxNodes = kMaxUnicastLid;
 // Switches whose tables are read before somebody else has the port: a quarter of a second of
 // requests where there are 8,192 LIDs, many windows' worth.
 constexpr uint32_t kTablesAtATime = 64;
+// Nodes whose tables of partitions are.
+constexpr uint32_t kPartitionsAtATime = 4096;
+// A P_KeyTable's modifier: the port of a switch, and the block (IBA vol. 1, 14.2.5.7).
+constexpr uint32_t kPortShift = 16, kBlockMask = 0xFFFF;
 // Sends to a subnet manager that may be gone, which is waited for 0.7 s then.
 constexpr int kManagerAttempts = 3;
 
@@ -73,7 +78,10 @@ class Discovery {
     }
     AskManager();
     RETURN_IF_ERROR(RunAll());
-    if (options.read_forwarding_tables) RETURN_IF_ERROR(ReadTables(options.between));
+    if (options.read_forwarding_tables) {
+      RETURN_IF_ERROR(ReadPartitions(options.between));
+      RETURN_IF_ERROR(ReadTables(options.between));
+    }
     return std::move(subnet_);
   }
 
@@ -101,6 +109,79 @@ class Discovery {
       if (between) between();
     }
     return RunAll();
+  }
+
+  // In groups, too.
+  absl::Status ReadPartitions(const std::function<void()>& between) {
+    const auto count = static_cast<uint32_t>(subnet_.nodes.size());
+    for (uint32_t begin = 0; begin < count; begin += kPartitionsAtATime) {
+      AskPartitions(begin, std::min(count, begin + kPartitionsAtATime));
+      RETURN_IF_ERROR(RunAll());
+      if (between) between();
+    }
+    return absl::OkStatus();
+  }
+
+  void AskPartitions(uint32_t begin, uint32_t end) {
+    for (uint32_t n = begin; n < end; ++n) {
+      FoundNode& node = subnet_.nodes[n];
+      for (FoundPort& port : node.ports) port.is_partition_table_silent = true;
+      if (progress_[n].silences >= kSilencesToGiveUp) continue;
+      if (IsSwitch(n)) {
+        for (uint32_t i = 0; i < kPerNode; ++i) AskNextKeys(n);
+        continue;
+      }
+      for (size_t number = 1; number < node.ports.size(); ++number) {
+        if (node.ports[number].port_guid != Guid(0)) {
+          Ask(n, RouteTo(n, number), MadAttribute::kPartitionTable, 0);
+        }
+      }
+    }
+  }
+
+  // Of a switch: port 0, then each port where it looks.
+  void AskNextKeys(uint32_t node) {
+    uint32_t& next = progress_[node].next_keys;
+    const std::vector<FoundPort>& ports = subnet_.nodes[node].ports;
+    while (next > 0 && next < ports.size() && !ports[next].enforces_inbound &&
+           !ports[next].enforces_outbound) {
+      ++next;
+    }
+    if (next >= ports.size() || progress_[node].silences >= kSilencesToGiveUp) return;
+    Ask(node, subnet_.nodes[node].route, MadAttribute::kPartitionTable, next++ << kPortShift);
+  }
+
+  // A switch is asked for a port, an adapter's port for itself.
+  FoundPort& PortOfKeys(const MadRequest& request) {
+    FoundNode& node = subnet_.nodes[request.subject];
+    if (node.info.is_switch()) return node.ports[request.modifier >> kPortShift];
+    size_t number = 1;
+    while (number + 1 < node.ports.size() && (node.ports[number].port_guid == Guid(0) ||
+                                              RouteTo(request.subject, number) != request.route)) {
+      ++number;
+    }
+    return node.ports[number];
+  }
+
+  // Tables are filled from the front, so a block without a key is the last one that is asked for.
+  void OnPartitionBlock(const MadRequest& request, const MadOutcome& outcome) {
+    const uint32_t node = request.subject, block = request.modifier & kBlockMask;
+    FoundPort& port = PortOfKeys(request);
+    const bool answered = CountSilence(request, outcome);
+    bool is_whole = !outcome.is_unanswered();
+    if (answered) {
+      const auto keys = DecodePartitionBlock(outcome.data);
+      const bool has_keys =
+          std::any_of(keys.begin(), keys.end(), [](uint16_t k) { return k != 0; });
+      const uint32_t capacity = std::max<uint32_t>(1, subnet_.nodes[node].info.partition_capacity);
+      if (has_keys) port.partitions.insert(port.partitions.end(), keys.begin(), keys.end());
+      if (has_keys && (block + 1) * kKeysPerBlock < capacity) {
+        Ask(node, request.route, MadAttribute::kPartitionTable, request.modifier + 1);
+        return;
+      }
+    }
+    port.is_partition_table_silent = !is_whole;
+    if (IsSwitch(node)) AskNextKeys(node);
   }
 
   // LIDs stay when the subnet manager ends: only itself can say that it runs (IBA vol. 1,
@@ -146,6 +227,8 @@ class Discovery {
         return OnPortInfo(request, outcome);
       case MadAttribute::kExtendedPortInfo:
         return OnExtendedPortInfo(request, outcome);
+      case MadAttribute::kPartitionTable:
+        return OnPartitionBlock(request, outcome);
       case MadAttribute::kLinearForwardingTable:
         return OnTableBlock(request, outcome);
       case MadAttribute::kSubnetManagerInfo:
@@ -280,6 +363,8 @@ class Discovery {
     port.lid = info.lid;
     port.subnet_manager_lid = info.subnet_manager_lid;
     port.lmc = info.lmc;
+    port.enforces_inbound = info.enforces_inbound;
+    port.enforces_outbound = info.enforces_outbound;
     port.rate = info.rate;
     if (info.rate.speed == LaneSpeed::kQdr && MayRunFdr10(subnet_.nodes[node].info)) {
       Ask(node, request.route, MadAttribute::kExtendedPortInfo, request.modifier);
@@ -339,6 +424,11 @@ class Discovery {
       absl::StrAppend(&what, " of port ", request.modifier);
     } else if (request.attribute == MadAttribute::kLinearForwardingTable) {
       absl::StrAppend(&what, " block ", request.modifier);
+    } else if (request.attribute == MadAttribute::kPartitionTable) {
+      absl::StrAppend(&what, " block ", request.modifier & kBlockMask);
+      if (IsSwitch(request.subject)) {
+        absl::StrAppend(&what, " of port ", request.modifier >> kPortShift);
+      }
     }
     if (outcome.kind == MadOutcome::Kind::kRefused) {
       absl::StrAppend(&what, ": ", Refusal(outcome));
@@ -370,7 +460,8 @@ class Discovery {
   struct Progress {
     uint32_t next_port = 0;
     uint32_t next_block = 0, block_count = 0;
-    int silences = 0;  // in a row
+    uint32_t next_keys = 0;  // port
+    int silences = 0;        // in a row
   };
 
   MadEngine& engine_;

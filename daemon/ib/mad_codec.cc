@@ -85,6 +85,7 @@ absl::string_view ToString(MadAttribute attribute) {
       {MadAttribute::kNodeInfo, "NodeInfo"},
       {MadAttribute::kSwitchInfo, "SwitchInfo"},
       {MadAttribute::kPortInfo, "PortInfo"},
+      {MadAttribute::kPartitionTable, "P_KeyTable"},
       {MadAttribute::kLinearForwardingTable, "LinearForwardingTable"},
       {MadAttribute::kSubnetManagerInfo, "SMInfo"},
       {MadAttribute::kExtendedPortInfo, "ExtendedPortInfo"},
@@ -146,6 +147,7 @@ absl::StatusOr<NodeInfoRecord> DecodeNodeInfo(const MadData& data) {
   info.port_count = data[3];
   info.node_guid = Guid(Get(data, 12, 8));
   info.port_guid = Guid(Get(data, 20, 8));
+  info.partition_capacity = Get(data, 28, 2);
   info.device_id = Get(data, 30, 2);
   info.local_port = PortNum(data[36]);
   info.vendor_id = Get(data, 36, 4) & 0xFFFFFF;
@@ -175,6 +177,8 @@ PortInfoRecord DecodePortInfo(const MadData& data) {
   port.lid = Lid(Get(data, 16, 2));
   port.subnet_manager_lid = Lid(Get(data, 18, 2));
   port.lmc = data[34] & 7;
+  port.enforces_inbound = (data[43] & 8) != 0;
+  port.enforces_outbound = (data[43] & 4) != 0;
   const uint8_t state = data[32] & 15, physical_state = data[33] >> 4;
   port.link_up = state > kDown && physical_state == kLinkUp;
   if (port.link_up) {
@@ -193,6 +197,12 @@ uint16_t DecodeLinearTableTop(const MadData& data) {
   const uint16_t capacity = Get(data, 0, 2), top = Get(data, 6, 2);
   if (capacity == 0) return 0;
   return std::min({top, static_cast<uint16_t>(capacity - 1), kMaxUnicastLid});
+}
+
+std::array<uint16_t, kKeysPerBlock> DecodePartitionBlock(const MadData& data) {
+  std::array<uint16_t, kKeysPerBlock> keys;
+  for (int i = 0; i < kKeysPerBlock; ++i) keys[i] = Get(data, 2 * i, 2);
+  return keys;
 }
 
 CounterAbilities DecodeCounterAbilities(const MadData& data) {

@@ -53,6 +53,7 @@ inline std::string ToString(const DirectedRoute& route) {
 
 inline constexpr size_t kMadBytes = 256;  // IBA vol. 1, 13.4.2
 inline constexpr int kLidsPerBlock = 64;  // of a linear forwarding table, IBA vol. 1, 14.2.5.10
+inline constexpr int kKeysPerBlock = 32;  // of a table of partitions, IBA vol. 1, 14.2.5.7
 
 using Mad = std::array<uint8_t, kMadBytes>;
 // What an attribute may fill: all of it in performance management (IBA vol. 1, 16.1.2), the first
@@ -68,6 +69,7 @@ enum class MadAttribute : uint32_t {
   kNodeInfo = 0x81'0011,
   kSwitchInfo = 0x81'0012,
   kPortInfo = 0x81'0015,
+  kPartitionTable = 0x81'0016,
   kLinearForwardingTable = 0x81'0019,
   kSubnetManagerInfo = 0x81'0020,
   kExtendedPortInfo = 0x81'FF90,
@@ -119,7 +121,8 @@ struct NodeInfoRecord {
   uint8_t port_count = 0;
   Guid node_guid;
   Guid port_guid;
-  PortNum local_port;  // the port that the request came in by
+  PortNum local_port;               // the port that the request came in by
+  uint16_t partition_capacity = 0;  // keys in the table of each port, of a switch's port 0
   uint16_t device_id = 0;
   uint32_t vendor_id = 0;
   bool is_switch() const { return type == NodeType::kSwitch; }
@@ -140,6 +143,8 @@ struct PortInfoRecord {
   uint8_t lmc = 0;
   bool link_up = false;  // physically up and not in state Down
   LinkRate rate;         // unknown unless link_up
+  // Of a switch's external port: packets of partitions that its table lacks do not pass.
+  bool enforces_inbound = false, enforces_outbound = false;
 };
 PortInfoRecord DecodePortInfo(const MadData& data);
 
@@ -149,6 +154,9 @@ bool DecodeFdr10Active(const MadData& data);
 // IBA vol. 1, 14.2.5.4. The highest LID in the linear forwarding table, never above kMaxUnicastLid
 // nor beyond the table's capacity. 0: the table is empty.
 uint16_t DecodeLinearTableTop(const MadData& data);
+
+// IBA vol. 1, 14.2.5.7: a block of a table; 0 where no key is.
+std::array<uint16_t, kKeysPerBlock> DecodePartitionBlock(const MadData& data);
 
 // Attributes of performance management; every value of every field is taken. What a port counts
 // lies in two attributes, and newer nodes tell everything in the second:

@@ -83,6 +83,27 @@ void FillTable(absl::Span<const uint8_t> last, bool was_asked, FoundTable& table
   }
 }
 
+Guid GuidOfPort(const FoundNode& node, size_t number) {
+  if (node.info.is_switch()) return node.info.node_guid;
+  const Guid told = node.ports[number].port_guid;
+  return told != Guid(0) ? told : Guid(node.info.node_guid.value() + number);
+}
+
+void FillPartitions(const Partitions& last, FoundNode& node) {
+  for (size_t number = 0; number < node.ports.size(); ++number) {
+    FoundPort& port = node.ports[number];
+    if (!port.is_partition_table_silent) continue;
+    const bool is_external = node.info.is_switch() && number > 0;
+    if (!is_external) {
+      const auto table = last.TableOf(GuidOfPort(node, number));
+      port.partitions.assign(table.begin(), table.end());
+    } else if (const Partitions::Enforcement* at =
+                   last.EnforcedAt(node.info.node_guid, PortNum(static_cast<uint8_t>(number)))) {
+      port.partitions = at->table;
+    }
+  }
+}
+
 class Assembler {
  public:
   explicit Assembler(SubnetRecord subnet) : subnet_(std::move(subnet)) {}
@@ -98,6 +119,7 @@ class Assembler {
       result.subnet_manager_lid = subnet_.nodes.front().local_port().subnet_manager_lid;
       result.is_subnet_manager_silent = subnet_.is_manager_silent;
     }
+    if (options.read_forwarding_tables) result.partitions = TakePartitions();
     const bool has_tables = options.read_forwarding_tables || options.keep_forwarding_tables;
     if (has_tables && result.has_subnet_manager) {
       result.tables = TakeTables(*result.fabric);
@@ -178,6 +200,24 @@ class Assembler {
     return absl::OkStatus();
   }
 
+  std::shared_ptr<const Partitions> TakePartitions() const {
+    auto partitions = std::make_shared<Partitions>();
+    for (const FoundNode& node : subnet_.nodes) {
+      for (size_t number = 0; number < node.ports.size(); ++number) {
+        const FoundPort& port = node.ports[number];
+        const PortNum here(static_cast<uint8_t>(number));
+        if (node.info.is_switch() && number > 0) {
+          if (!port.enforces_inbound && !port.enforces_outbound) continue;
+          partitions->SetEnforced(node.info.node_guid, here,
+                                  {port.enforces_inbound, port.enforces_outbound, port.partitions});
+        } else if (node.info.is_switch() || port.is_cabled()) {
+          partitions->Set(GuidOfPort(node, number), port.partitions);
+        }
+      }
+    }
+    return partitions;
+  }
+
   std::shared_ptr<const ForwardingTables> TakeTables(const Fabric& fabric) {
     auto tables = std::make_shared<ForwardingTables>(fabric.switch_count());
     bool any = false;
@@ -244,11 +284,12 @@ SweptSubnet RememberSwitches(const SubnetRecord& subnet) {
   return swept;
 }
 
-void FillFromLast(const Fabric& fabric, const ForwardingTables* tables, bool were_tables_asked,
-                  SubnetRecord& subnet) {
+void FillFromLast(const Fabric& fabric, const ForwardingTables* tables,
+                  const Partitions* partitions, bool were_tables_asked, SubnetRecord& subnet) {
   for (size_t n = 0; n < subnet.nodes.size(); ++n) {
     FoundNode& node = subnet.nodes[n];
     if (node.is_description_silent) node.description = LastDescription(fabric, node);
+    if (partitions != nullptr) FillPartitions(*partitions, node);
     if (tables == nullptr || !node.info.is_switch()) continue;
     const std::optional<SwitchIndex> s = fabric.FindSwitch(node.info.node_guid);
     if (s) FillTable(tables->row(*s), were_tables_asked, subnet.tables[n]);

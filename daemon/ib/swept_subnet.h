@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "daemon/base/clock.h"
+#include "daemon/fabric/partitions.h"
 #include "daemon/fabric/subnet_port.h"
 #include "daemon/ib/mad_codec.h"
 #include "daemon/ib/mad_engine.h"
@@ -38,6 +39,10 @@ struct FoundPort {
   PortNum peer_port{};
   uint32_t leads_to =
       kNoPeer;  // in SweptSubnet: the switch whose route leaves its last switch here
+  // Of adapters, of a switch's port 0, and of its external ports that enforce partitions.
+  bool enforces_inbound = false, enforces_outbound = false;
+  PartitionTable partitions;
+  bool is_partition_table_silent = false;  // part of it was not told
   bool is_cabled() const { return peer != kNoPeer; }
 };
 
@@ -111,12 +116,13 @@ SweptSubnet RememberSwitches(const SubnetRecord& subnet);
 // Fills in the descriptions and tables that nodes were silent about from the sweep before, by GUID.
 // Of a table that is longer or shorter than the last one nothing is known. `tables`
 // (null: there are none) are of that fabric; `were_tables_asked` is false where no switch was asked
-// for its table. What did not answer stays noted. O(nodes + LIDs that are missing).
-void FillFromLast(const Fabric& fabric, const ForwardingTables* tables, bool were_tables_asked,
-                  SubnetRecord& subnet);
+// for its table. What did not answer stays noted. The same of `partitions`, of ports.
+// O(ports + LIDs that are missing).
+void FillFromLast(const Fabric& fabric, const ForwardingTables* tables,
+                  const Partitions* partitions, bool were_tables_asked, SubnetRecord& subnet);
 
 // Makes a Fabric and its forwarding tables of what holds together of what a sweep has read.
-// Fills in fabric, tables (null if no switch gave one or the subnet has no manager),
+// Fills in fabric, tables (null if no switch gave one or the subnet has no manager), partitions,
 // has_subnet_manager, is_subnet_manager_silent and unanswered (sorted by path). What contradicts
 // the rest is left out and listed in unanswered: a LID given twice or out of range becomes "none";
 // an adapter port with another's GUID is dropped. INTERNAL: the rest does not make a fabric either.

@@ -320,6 +320,8 @@ absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& wanted) {
   }
   last_fabric_ = result.fabric;
   last_tables_ = result.tables;
+  if (result.are_tables_kept) result.partitions = last_partitions_;
+  last_partitions_ = result.partitions;
   swept_ = std::move(swept);
   lids_are_doubtful_ = false;
   RenewAgents(*swept_, agents_);
@@ -333,7 +335,8 @@ absl::StatusOr<SweepResult> UmadSubnetPort::SweepAll(const SweepOptions& options
   is_sweeping_ = false;
   RETURN_IF_ERROR(subnet.status());
   if (last_fabric_ != nullptr) {
-    FillFromLast(*last_fabric_, last_tables_.get(), !options.keep_forwarding_tables, *subnet);
+    FillFromLast(*last_fabric_, last_tables_.get(), last_partitions_.get(),
+                 !options.keep_forwarding_tables, *subnet);
   }
   swept = RememberSwitches(*subnet);
   return AssembleFabric(*std::move(subnet), options);

@@ -82,7 +82,8 @@ class UmadSubnetPort final : public SubnetPort {
   bool has_failed_ = false;                              // the last call of any of the three
   std::shared_ptr<const Fabric> last_fabric_;            // of the last sweep, null: none
   std::shared_ptr<const ForwardingTables> last_tables_;  //
-  std::optional<SweptSubnet> swept_;                     // by the last full sweep that succeeded
+  std::shared_ptr<const Partitions> last_partitions_;
+  std::optional<SweptSubnet> swept_;  // by the last full sweep that succeeded
   uint32_t light_sweeps_ = 0;
   bool is_sweeping_ = false;        // a full sweep has the engine, which must stay
   bool lids_are_doubtful_ = false;  // by a light sweep since

@@ -51,6 +51,8 @@ constexpr EventKind kKinds[] = {
     {"node.reachable", kInfo, kNode, "it answers again"},
     {"node.steady", kInfo, kNode, "no change for a while; a warning if it is gone"},
     {"node.unreachable", kWarning, kNode, "a host is cabled and silent: look at its power"},
+    {"partitions.changed", kInfo, "host:NAME or switch:GUID",
+     "a port is in other partitions, or another member: as partitions.conf has it now"},
     {"placement.created", kInfo, kPlacement, "nodes are held for a job to come"},
     {"placement.expired", kWarning, kPlacement, "its term ran out before it was started"},
     {"placement.released", kInfo, kPlacement, "its nodes are free again"},

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "daemon/fabric/endpoint_names.h"
 #include "daemon/manager/event_kinds.h"
 #include "daemon/manager/inventory.h"
 
@@ -96,7 +97,10 @@ class Difference {
       CompareLinks(*before->snapshot->fabric, *now.snapshot->fabric);
       CompareLids(*before->snapshot->fabric, *now.snapshot->fabric);
     }
-    if (before != nullptr) CompareManagers(*before, now);
+    if (before != nullptr) {
+      ComparePartitions(*before->snapshot, *now.snapshot);
+      CompareManagers(*before, now);
+    }
   }
 
   std::vector<EventRecord> Take() {
@@ -218,6 +222,48 @@ class Difference {
     Add("lids.changed", "fabric",
         absl::StrCat(moved, moved == 1 ? " port has" : " ports have", " another LID: ", first,
                      moved > kMaxNodesNamed ? ", ..." : ""));
+  }
+
+  // Of ports that were there and are: who has come or gone is told, and tables with it.
+  void ComparePartitions(const Snapshot& before, const Snapshot& now) {
+    if (before.partitions == now.partitions) return;
+    const Fabric& fabric = *now.fabric;
+    for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) {
+      const EndpointIndex endpoint(e);
+      const Guid port = fabric.endpoint(endpoint).port_guid;
+      if (!before.fabric->FindEndpoint(port)) continue;
+      const std::string host(fabric.host_name(fabric.adapter(endpoint).host));
+      ComparePort(*before.partitions, *now.partitions, port, absl::StrCat("host:", host),
+                  absl::StrCat("port ", EndpointName(fabric, endpoint)));
+    }
+    for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+      const SwitchInfo& info = fabric.switch_info(SwitchIndex(s));
+      if (!before.fabric->FindSwitch(info.guid)) continue;
+      const Node node = NamedNode(true, info.guid, info.description);
+      ComparePort(*before.partitions, *now.partitions, info.guid, node.object, node.name);
+    }
+  }
+
+  void ComparePort(const Partitions& before, const Partitions& now, Guid port,
+                   const std::string& object, const std::string& name) {
+    const absl::Span<const uint16_t> then = before.TableOf(port), table = now.TableOf(port);
+    if (then == table) return;
+    std::set<PartitionNum> numbers;
+    for (const absl::Span<const uint16_t> keys : {then, table}) {
+      for (const uint16_t key : keys) {
+        if (const auto partition = PartitionOf(key)) numbers.insert(*partition);
+      }
+    }
+    std::string what;
+    for (const PartitionNum partition : numbers) {
+      const Membership was = before.Of(port, partition), is = now.Of(port, partition);
+      if (was == is) continue;
+      absl::StrAppend(&what, what.empty() ? "" : ", ", ToString(partition), " from ", ToString(was),
+                      " to ", ToString(is));
+    }
+    if (!what.empty()) {
+      Add("partitions.changed", object, absl::StrCat(name, ": membership of ", what));
+    }
   }
 
   void CompareManagers(const FabricView& before, const FabricView& now) {

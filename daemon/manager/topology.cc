@@ -94,12 +94,15 @@ absl::StatusOr<Topology::Outcome> Topology::Sweep(bool in_haste, std::function<v
     ASSIGN_OR_RETURN(result.fabric, WithoutLinks(*result.fabric, lost));
   }
   const View old = tables_->Published();
+  // A source without them keeps nobody from speaking.
+  if (result.partitions == nullptr) result.partitions = Partitions::Unknown();
   Outcome outcome;
   outcome.are_tables_kept = result.are_tables_kept;
   outcome.fabric_changed = !old || !SameFabric(*old->snapshot->fabric, *result.fabric);
   outcome.tables_changed =
       !old || !SameTables(old->snapshot->routes->tables(), result.tables.get());
-  if (!outcome.fabric_changed && !outcome.tables_changed) {
+  outcome.partitions_changed = old && *old->snapshot->partitions != *result.partitions;
+  if (!outcome.fabric_changed && !outcome.tables_changed && !outcome.partitions_changed) {
     outcome.view = PublishRefreshed(old, std::move(result));
   } else {
     ASSIGN_OR_RETURN(outcome.view, PublishChanged(old, std::move(result)));
@@ -175,6 +178,7 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
   ASSIGN_OR_RETURN(std::vector<int64_t> ids, calls_->store().LinkIds(LinksOf(*fabric)));
   view->link_ids = std::make_shared<const std::vector<int64_t>>(std::move(ids));
   auto snapshot = std::make_shared<Snapshot>(*unloaded);
+  snapshot->partitions = std::move(result.partitions);
   snapshot->load = result.load != nullptr ? result.load : load_->LoadOf(fabric, *view->link_ids);
   if (is_dimension_ordered) {
     ASSIGN_OR_RETURN(snapshot->routes, Routes::DimensionOrder(fabric));
@@ -221,6 +225,7 @@ absl::StatusOr<bool> Topology::DropLinks(absl::Span<const LinkChange> changes) {
   view->routes_settled = tables == nullptr;
   ASSIGN_OR_RETURN(const auto unloaded, MakeSnapshot(fabric, tables));
   auto snapshot = std::make_shared<Snapshot>(*unloaded);
+  snapshot->partitions = old->snapshot->partitions;
   snapshot->load = load_->LoadOf(fabric, *view->link_ids);
   view->snapshot = std::move(snapshot);
   Promises promises = FindPromises(*view);

@@ -47,7 +47,7 @@ class Topology : private UseCase {
 
   struct Outcome {
     View view;  // never null
-    bool fabric_changed = false, tables_changed = false;
+    bool fabric_changed = false, tables_changed = false, partitions_changed = false;
     bool are_tables_kept = false;  // as SweepResult
   };
   // Errors: as SubnetPort::Sweep and Store.

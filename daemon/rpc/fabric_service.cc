@@ -1,6 +1,10 @@
 // The Fabric service: coppice/v1/fabric.proto over the manager. Status codes are stated there.
 
+#include <map>
+#include <optional>
+
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "coppice/v1/fabric.pb.h"
@@ -27,6 +31,51 @@ void ToProto(const Fabric& fabric, VertexIndex v, PortNum port, v1::LinkEnd& end
   end.set_name(NodeName(fabric, v));
   end.set_port(port.value());
   end.set_is_switch(fabric.IsSwitch(v));
+}
+
+// Each partition of the port once, in the order of its table.
+void ToProto(const Partitions& partitions, Guid port,
+             google::protobuf::RepeatedPtrField<v1::PartitionKey>& keys) {
+  absl::flat_hash_set<PartitionNum> listed;
+  for (const uint16_t key : partitions.TableOf(port)) {
+    const std::optional<PartitionNum> partition = PartitionOf(key);
+    if (!partition || !listed.insert(*partition).second) continue;
+    v1::PartitionKey& message = *keys.Add();
+    message.set_partition(partition->value());
+    message.set_membership(partitions.Of(port, *partition) == Membership::kFull
+                               ? v1::PARTITION_MEMBERSHIP_FULL
+                               : v1::PARTITION_MEMBERSHIP_LIMITED);
+    message.set_index(*partitions.IndexOf(port, *partition));
+  }
+}
+
+void ToProto(const Snapshot& snapshot, v1::ListPartitionsResponse& response) {
+  const Fabric& fabric = *snapshot.fabric;
+  std::map<uint32_t, v1::Partition> all;
+  google::protobuf::RepeatedPtrField<v1::PartitionKey> keys;
+  const auto count = [&](Guid port, bool is_switch) {
+    keys.Clear();
+    ToProto(*snapshot.partitions, port, keys);
+    for (const v1::PartitionKey& key : keys) {
+      v1::Partition& one = all[key.partition()];
+      one.set_partition(key.partition());
+      const bool is_full = key.membership() == v1::PARTITION_MEMBERSHIP_FULL;
+      if (is_switch) {
+        is_full ? one.set_full_switches(one.full_switches() + 1)
+                : one.set_limited_switches(one.limited_switches() + 1);
+      } else {
+        is_full ? one.set_full_endpoints(one.full_endpoints() + 1)
+                : one.set_limited_endpoints(one.limited_endpoints() + 1);
+      }
+    }
+  };
+  for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) {
+    count(fabric.endpoint(EndpointIndex(e)).port_guid, false);
+  }
+  for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+    count(fabric.switch_info(SwitchIndex(s)).guid, true);
+  }
+  for (const auto& [number, one] : all) *response.add_partitions() = one;
 }
 
 // `trees`: who takes entries of the switch.
@@ -240,6 +289,7 @@ class FabricService final : public Service {
     Unary("ListSwitches", &S::ListSwitches, "fabric", {.pool = workers_});
     Unary("ListLinks", &S::ListLinks, "fabric", {.pool = workers_});
     Unary("ListNodes", &S::ListNodes, "fabric", {.pool = workers_});
+    Unary("ListPartitions", &S::ListPartitions, "fabric", {.pool = workers_});
     Unary("GetRoute", &S::GetRoute, [](const auto& request) {
       return absl::StrCat("route:", request.from(), "-", request.to());
     });
@@ -295,6 +345,7 @@ class FabricService final : public Service {
                 [&](uint32_t i, v1::Switch& message) {
                   const Guid guid = fabric.switch_info(SwitchIndex(i)).guid;
                   ToProto(fabric, entries[i], manager_->TreesOfSwitch(guid), message);
+                  ToProto(*view->snapshot->partitions, guid, *message.mutable_partitions());
                   const auto agent = agents.find(guid);
                   if (agent != agents.end()) ToProto(agent->second, *message.mutable_agent());
                 });
@@ -314,7 +365,19 @@ class FabricService final : public Service {
     ASSIGN_OR_RETURN(const auto view, View());
     const Fabric& fabric = *view->snapshot->fabric;
     return Page(request, fabric, fabric.endpoint_count(), response, response.mutable_nodes(),
-                [&](uint32_t i, v1::Node& message) { ToProto(fabric, EndpointIndex(i), message); });
+                [&](uint32_t i, v1::Node& message) {
+                  const EndpointIndex endpoint(i);
+                  ToProto(fabric, endpoint, message);
+                  ToProto(*view->snapshot->partitions, fabric.endpoint(endpoint).port_guid,
+                          *message.mutable_partitions());
+                });
+  }
+
+  absl::Status ListPartitions(const v1::ListPartitionsRequest&,
+                              v1::ListPartitionsResponse& response) {
+    ASSIGN_OR_RETURN(const auto view, View());
+    ToProto(*view->snapshot, response);
+    return absl::OkStatus();
   }
 
   absl::Status GetRoute(const v1::GetRouteRequest& request, v1::Route& response) {

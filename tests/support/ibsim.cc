@@ -104,8 +104,14 @@ absl::StatusOr<std::string> IbsimSubnet::Run(std::vector<std::string> arguments,
       {std::move(arguments), Environment(), directory(), output + ".out", output + ".err"}, limit);
 }
 
-absl::Status IbsimSubnet::RunSubnetManager(const std::string& routing) {
-  return Run({"opensm", "--once", "-R", routing, "-f", "osm.log"}, absl::Minutes(5)).status();
+absl::Status IbsimSubnet::RunSubnetManager(const std::string& routing,
+                                           const std::string& partitions) {
+  std::vector<std::string> command = {"opensm", "--once", "-R", routing, "-f", "osm.log"};
+  if (!partitions.empty()) {
+    std::ofstream(directory() + "/partitions.conf") << partitions;
+    command.insert(command.end(), {"-P", "partitions.conf"});
+  }
+  return Run(std::move(command), absl::Minutes(5)).status();
 }
 
 absl::StatusOr<std::string> IbsimSubnet::Console(const std::string& command) {

@@ -34,8 +34,9 @@ class IbsimSubnet {
                                                             const std::string& host);
   ~IbsimSubnet();
 
-  // Runs OpenSM once, with the routing engine of that name ("ftree", "minhop", ...).
-  absl::Status RunSubnetManager(const std::string& routing);
+  // Runs OpenSM once, with the routing engine of that name ("ftree", "minhop", ...) and that text
+  // as its partitions.conf; empty: all ports are full members of the default partition.
+  absl::Status RunSubnetManager(const std::string& routing, const std::string& partitions = "");
 
   // Runs a program on the subnet, in the scratch directory, and returns its standard output.
   absl::StatusOr<std::string> Run(std::vector<std::string> arguments,

@@ -21,6 +21,7 @@ constexpr MethodAccess kTable[] = {
     {"/coppice.v1.Agents/ListDistances", Role::kReader},
 
     {"/coppice.v1.Fabric/GetFabric", Role::kReader},
+    {"/coppice.v1.Fabric/ListPartitions", Role::kReader},
     {"/coppice.v1.Fabric/ListSwitches", Role::kReader},
     {"/coppice.v1.Fabric/ListLinks", Role::kReader},
     {"/coppice.v1.Fabric/ListNodes", Role::kReader},

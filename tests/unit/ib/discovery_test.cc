@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -21,7 +22,8 @@ absl::StatusOr<SweepResult> Sweep(ScriptedSubnet& subnet, SweepOptions options =
   absl::StatusOr<SubnetRecord> record = ReadSubnet(engine, options);
   if (!record.ok()) return record.status();
   if (last != nullptr)
-    FillFromLast(*last->fabric, last->tables.get(), !options.keep_forwarding_tables, *record);
+    FillFromLast(*last->fabric, last->tables.get(), last->partitions.get(),
+                 !options.keep_forwarding_tables, *record);
   return AssembleFabric(*std::move(record), options);
 }
 
@@ -256,6 +258,61 @@ TEST_F(DiscoveryTest, WhatANodeIsSilentAboutIsAsTheLastSweepSawIt) {
   EXPECT_EQ(longer->tables->port(s, Lid(128)), ForwardingTables::kNoRoute);
 }
 
+// Of each adapter port, of a switch's port 0, and of the ports where a switch looks.
+TEST_F(DiscoveryTest, ReadsTablesOfPartitions) {
+  subnet_.node(0).ports[1].keys = {0xFFFF, 0x8001, 0, 0x0002};
+  subnet_.node(0).ports[2].keys = {0x7FFF, 0x0001};
+  subnet_.node(3).partition_capacity = 100;
+  subnet_.node(3).ports[1].keys.assign(80, 0);  // from the front, with gaps
+  for (size_t i = 0; i < 80; i += 3) {
+    subnet_.node(3).ports[1].keys[i] = static_cast<uint16_t>(0x8001 + i);
+  }
+  subnet_.node(1).ports[0].keys = {0xFFFF, 0x8002};
+  subnet_.node(1).ports[1].enforces_inbound = true;
+  subnet_.node(1).ports[1].keys = {0xFFFF, 0x8001};
+  subnet_.node(2).ports[2].enforces_inbound = subnet_.node(2).ports[2].enforces_outbound = true;
+  const absl::StatusOr<SweepResult> result = Sweep(subnet_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(WhatOf(*result), "");
+  const Partitions& partitions = *result->partitions;
+  EXPECT_EQ(partitions.port_count(), 6U);
+  EXPECT_EQ(partitions.TableOf(Guid(0x1001)), subnet_.node(0).ports[1].keys);
+  EXPECT_EQ(partitions.TableOf(Guid(0x1002)), subnet_.node(0).ports[2].keys);
+  EXPECT_EQ(partitions.TableOf(Guid(0x4001)).size(), 79U);
+  EXPECT_EQ(partitions.IndexOf(Guid(0x4001), PartitionNum(79)), 78);
+  EXPECT_EQ(partitions.TableOf(Guid(0x2000)), subnet_.node(1).ports[0].keys);
+  EXPECT_EQ(partitions.Of(Guid(0x1001), PartitionNum(1)), Membership::kFull);
+  EXPECT_EQ(partitions.Of(Guid(0x1002), PartitionNum(1)), Membership::kLimited);
+  EXPECT_TRUE(partitions.Passes(Guid(0x2000), PortNum(1), PartitionNum(1), /*outbound=*/false));
+  EXPECT_FALSE(partitions.Passes(Guid(0x2000), PortNum(1), PartitionNum(2), /*outbound=*/false));
+  EXPECT_TRUE(partitions.Passes(Guid(0x2000), PortNum(1), PartitionNum(2), /*outbound=*/true));
+  EXPECT_FALSE(partitions.Passes(Guid(0x3000), PortNum(2), PartitionNum(2), /*outbound=*/true));
+  EXPECT_EQ(partitions.EnforcedAt(Guid(0x3000), PortNum(1)), nullptr);
+}
+
+TEST_F(DiscoveryTest, APortThatIsSilentAboutItsPartitionsHasThoseOfTheLastSweep) {
+  subnet_.node(3).ports[1].keys = {0xFFFF, 0x8001};
+  subnet_.node(1).ports[1].enforces_inbound = true;
+  const absl::StatusOr<SweepResult> first = Sweep(subnet_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  subnet_.on_reply = [](int node, int, Mad& reply) {
+    return (node == 3 || node == 1) && reply[17] == 0x16 ? 0 : 1;
+  };
+  const absl::StatusOr<SweepResult> second = Sweep(subnet_, {}, &*first);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(*second->partitions, *first->partitions);
+  EXPECT_THAT(WhatOf(*second), testing::HasSubstr("P_KeyTable block 0"));
+  // One that refuses has none.
+  subnet_.on_reply = [](int node, int, Mad& reply) {
+    if (node == 3 && reply[17] == 0x16) reply[5] = 0x1C;
+    return 1;
+  };
+  const absl::StatusOr<SweepResult> third = Sweep(subnet_, {}, &*first);
+  ASSERT_TRUE(third.ok()) << third.status();
+  EXPECT_TRUE(third->partitions->TableOf(Guid(0x4001)).empty());
+  EXPECT_THAT(WhatOf(*third), testing::HasSubstr("P_KeyTable block 0: refused"));
+}
+
 TEST_F(DiscoveryTest, InHasteTablesAreThoseOfTheLastSweep) {
   subnet_.node(2).table.assign(200, 5);
   const absl::StatusOr<SweepResult> last = Sweep(subnet_);
@@ -332,10 +389,11 @@ TEST(Discovery, BetweenGroupsOfTablesAnybodyHasTheEngine) {
   };
   absl::StatusOr<SubnetRecord> record = ReadSubnet(engine, options);
   ASSERT_TRUE(record.ok()) << record.status();
-  // More than once, after some and before all.
-  ASSERT_GT(looks.size(), 1u);
-  for (size_t i = 0; i < looks.size(); ++i) {
-    EXPECT_GT(looks[i], i == 0 ? 0 : looks[i - 1]);
+  // After the tables of partitions, and more than once after some and before all of the others.
+  ASSERT_GT(looks.size(), 2u);
+  EXPECT_EQ(looks[0], 0u);
+  for (size_t i = 1; i < looks.size(); ++i) {
+    EXPECT_GT(looks[i], looks[i - 1]);
     EXPECT_LT(looks[i], 1u + kLeaves);
   }
   EXPECT_EQ(read.size(), 1u + kLeaves);

@@ -100,6 +100,7 @@ bool ScriptedSubnet::Fill(int index, int in, Mad& reply) const {
       Put(reply, 64 + 3, 1, node.told_ports);
       Put(reply, 64 + 12, 8, node.guid);
       Put(reply, 64 + 20, 8, node.type == 2 ? node.guid : node.guid + in);
+      Put(reply, 64 + 28, 2, node.partition_capacity);
       Put(reply, 64 + 36, 1, in);
       return true;
     case MadAttribute::kNodeDescription:
@@ -120,10 +121,23 @@ bool ScriptedSubnet::Fill(int index, int in, Mad& reply) const {
       reply[64 + 33] = up ? 5 << 4 : 2 << 4;
       reply[64 + 34] = node.ports[modifier].lmc;
       reply[64 + 35] = static_cast<uint8_t>(node.ports[modifier].speed << 4);
+      reply[64 + 43] = static_cast<uint8_t>(8 * node.ports[modifier].enforces_inbound +
+                                            4 * node.ports[modifier].enforces_outbound);
       return true;
     }
     case MadAttribute::kSubnetManagerInfo:
       return manages && FindsManager(index, in);
+    case MadAttribute::kPartitionTable: {
+      const size_t port = node.type == 2 ? modifier >> 16 : in, block = modifier & 0xFFFF;
+      if (port >= node.ports.size() || block * 32 >= std::max<size_t>(1, node.partition_capacity)) {
+        return false;
+      }
+      const std::vector<uint16_t>& keys = node.ports[port].keys;
+      for (size_t i = block * 32; i < std::min(keys.size(), block * 32 + 32); ++i) {
+        Put(reply, 64 + 2 * (i % 32), 2, keys[i]);
+      }
+      return true;
+    }
     case MadAttribute::kLinearForwardingTable:
       for (size_t i = 0; i < 64; ++i) {
         const size_t lid = modifier * 64 + i;

@@ -23,13 +23,16 @@ class ScriptedSubnet final : public MadTransport, public Clock {
     int peer_port = 0;
     uint16_t lid = 0;
     uint8_t lmc = 0;
-    uint8_t width = 2, speed = 4;             // 4x QDR, as PortInfo says it
+    uint8_t width = 2, speed = 4;           // 4x QDR, as PortInfo says it
+    std::vector<uint16_t> keys = {0xFFFF};  // of partitions
+    bool enforces_inbound = false, enforces_outbound = false;
     MadData counters{}, extended_counters{};  // what the two attributes answer
   };
   struct Node {
     uint8_t type = 2;  // 1 adapter, 2 switch, 3 router
     uint8_t told_ports = 0;
     uint64_t guid = 0;
+    uint16_t partition_capacity = 32;
     std::string description;
     std::vector<Port> ports;  // [0..port count]
     std::vector<uint8_t> table;

@@ -112,5 +112,17 @@ TEST(Understood, SaysWhatWasMeant) {
             "\"8x\" is not a list of sizes in bytes, such as 8,4K,1M; the most is 1024T");
 }
 
+TEST(OptionWords, PartitionsAsTextAndBack) {
+  EXPECT_EQ(PartitionText(1), "0x0001");
+  EXPECT_EQ(PartitionText(0x7fff), "0x7fff");
+  for (const char* text : {"0x0001", "0x8001", "1", "32769", "0X1"}) {
+    EXPECT_EQ(ParsePartition(text), 1U) << text;
+  }
+  EXPECT_EQ(ParsePartition("0xffff"), 0x7fffU);
+  for (const char* text : {"", "0", "0x8000", "0x10001", "65536", "-1", "+1", "0x", "p1", "1 "}) {
+    EXPECT_EQ(ParsePartition(text), std::nullopt) << text;
+  }
+}
+
 }  // namespace
 }  // namespace coppice::option_words_test

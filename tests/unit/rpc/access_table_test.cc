@@ -46,6 +46,7 @@ Agents/ListAgents                rtuao
 Agents/MeasureDistances              o
 Agents/ListDistances             rtuao
 Fabric/GetFabric                 rtuao
+Fabric/ListPartitions            rtuao
 Fabric/ListSwitches              rtuao
 Fabric/ListLinks                 rtuao
 Fabric/ListNodes                 rtuao
