@@ -2,14 +2,17 @@
 // its tree, another one over the same ranks (rank_order.h), or the MPI library's own. The program's
 // own calls tell, as in STAR-MPI (Faraj, Yuan, Lowenthal 2006, sections 3 and 4):
 //
-//     call  0 1 2  3 4 5  6 ... 11      12 ................... 27         28 .............
-//           N T C  T C N  C N T [agree:  T N N T ..., the two    [agree]  the soonest ... again
-//                                near?]  soonest]
+//     call  0 1 2  3 4 5  6 ... 11      12 ........... 27       28 ......... 43         44 ....
+//           N T C  T C N  C N T [agree:  T N N T ...    [agree]  the soonest  [agree]   the soonest
+//                                near?]  the two soonest         and the one that       ... again
+//                                                                would be left
 //
-// All members make these calls alike, so they count alike. Before each call of a trial they hold a
-// native barrier, or whoever is late would be measured; then the call takes as long as at the
-// member that it takes longest. On that they agree after a trial, by one small native Allreduce.
-// The next trial waits until what this one has cost is a small share of the time.
+// All members make these calls alike, so they count alike. Before each call of the first two rounds
+// they hold a native barrier, or whoever is late would be measured; then the call takes as long as
+// at the member that it takes longest. But ranks that come from a barrier are not as a program has
+// them. So another way is taken only if it is no slower in a last round, without barriers. On all
+// that they agree after each round, by one small native Allreduce. The next trial waits until what
+// this one has cost is a small share of the time.
 //
 // Where earlier runs of the application are known to have found a soonest way, calls go that way
 // from the first one on, and the first trial comes after some of them.
@@ -50,6 +53,8 @@ class Trial final {
   // First, each way is gone so many times; where that leaves it open, the two soonest so many times
   // in all.
   static constexpr int kFirst = 4, kMost = 12;
+  // In the last round each.
+  static constexpr int kInPlace = 8;
   // It is open if the second way takes less than so many times what the soonest does.
   static constexpr double kOpen = 4;
   // A way is left for another that takes less than this share of it. The native one is left for
@@ -63,8 +68,9 @@ class Trial final {
 
   // Numbers that members agree on: of each the greatest.
   struct Measured {
-    std::array<std::array<double, kMost>, kWays> times = {};  // [way][call], in seconds
-    double waited = 0;                                        // in barriers
+    std::array<std::array<double, kMost>, kWays> times = {};    // [way][call], in seconds
+    std::array<std::array<double, kInPlace>, 2> in_place = {};  // of who comes and who would go
+    double waited = 0;                                          // in barriers
   };
   static constexpr int kNumbers = sizeof(Measured) / sizeof(double);
 
@@ -91,11 +97,14 @@ class Trial final {
 
   // The way of the next call, which is counted. Not if IsDue.
   Way Next();
-  // Whether that call is one of a trial; then this member says how long it waited for the others,
-  // and how long the call took.
+  // Whether that call is one of a trial; then this member says how long it took.
   bool IsMeasured() const { return is_trying_; }
+  // Whether members hold a barrier before it; then this one says how long it waited for the others.
+  bool WantsBarrier() const { return is_trying_ && round_ != Round::kInPlace; }
   // Whether it begins a trial after another.
-  bool TriesAgain() const { return is_trying_ && is_settled_ && !is_second_ && tried_ == 1; }
+  bool TriesAgain() const {
+    return is_trying_ && is_settled_ && round_ == Round::kAll && tried_ == 1;
+  }
   void Waited(Seconds time) { measured_.waited += time.count(); }
   void Took(Seconds time);
 
@@ -106,19 +115,23 @@ class Trial final {
   }
 
  private:
+  enum class Round : uint8_t { kAll, kSoonest, kInPlace };
+
   void Begin();
-  void Settle(Way soonest);
+  void Enter(Round round, std::vector<Way> ways, int calls_each);
+  void Settle(bool changes);
 
   const std::vector<Way> ways_;
   bool is_trying_ = false;
   bool is_settled_ = false;  // once
   Way chosen_ = Way::kNative;
-  std::vector<Way> round_;  // the ways that this round tries
-  bool is_second_ = false;
+  Round round_ = Round::kAll;
+  std::vector<Way> tries_;            // the ways of this round
   int calls_ = 0;                     // of this round
   int tried_ = 0;                     // of these
-  std::array<int, kWays> gone_ = {};  // [way], in this trial
-  Way way_ = Way::kNative;            // of the last call
+  std::array<int, kWays> gone_ = {};  // [way], in this trial, behind barriers
+  std::array<int, 2> gone_in_place_ = {};
+  Way way_ = Way::kNative;  // of the last call
   Measured measured_;
   std::array<double, kWays> last_times_ = {};
   uint64_t left_ = 0;  // calls until the next trial
