@@ -45,7 +45,7 @@ TEST(EventKindsTest, APrefixThatNoneHasIsRefused) {
     const absl::Status status = CheckKindPrefix(wrong);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << wrong;
     EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("\"", wrong, "\"")));
-    EXPECT_THAT(std::string(status.message()), HasSubstr("link, node, placement"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("link, node, partitions, placement"));
   }
 }
 
