@@ -67,6 +67,31 @@ TEST(FabricEvents, AHostThatGoesAndComes) {
   EXPECT_THAT(Told(&less, whole), UnorderedElementsAre("link.up " + link, "node.new host:n5"));
 }
 
+// Of ports that were there before and are now.
+TEST(FabricEvents, APortInOtherPartitions) {
+  const auto view_of = [](PartitionTable of_host, PartitionTable of_switch) {
+    FabricView view = ViewOf(SmallFabric());
+    const Fabric& fabric = *view.snapshot->fabric;
+    auto partitions = std::make_shared<Partitions>();
+    partitions->Set(fabric.endpoint(EndpointIndex(0)).port_guid, std::move(of_host));
+    partitions->Set(LeafGuid(1), std::move(of_switch));
+    auto snapshot = std::make_shared<Snapshot>(*view.snapshot);
+    snapshot->partitions = std::move(partitions);
+    view.snapshot = std::move(snapshot);
+    return view;
+  };
+  const FabricView before = view_of({0xFFFF, 0x8001}, {0xFFFF});
+  // Another index is no other membership.
+  EXPECT_THAT(Told(&before, view_of({0x8001, 0, 0xFFFF}, {0xFFFF})), IsEmpty());
+  const FabricView now = view_of({0xFFFF, 0x0001, 0x8002}, {});
+  EXPECT_THAT(Told(&before, now),
+              UnorderedElementsAre("partitions.changed host:n0",
+                                   "partitions.changed " + Switch(LeafGuid(1))));
+  const auto events = FabricEvents(&before, now, absl::UnixEpoch());
+  EXPECT_THAT(events.at(0).message,
+              HasSubstr("membership of 0x0001 from full to limited, 0x0002 from none to full"));
+}
+
 TEST(FabricEvents, ASwitchThatGoesTakesItsLinks) {
   const FabricView whole = ViewOf(SmallFabric()),
                    less = ViewOf(SmallFabric({.missing_spines = {1}}));
