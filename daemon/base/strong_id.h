@@ -36,6 +36,8 @@ using Guid = StrongId<struct GuidTag, uint64_t>;
 using Lid = StrongId<struct LidTag, uint16_t>;
 // Port of a node, counted from 1; 0 is a switch's management port.
 using PortNum = StrongId<struct PortNumTag, uint8_t>;
+// The number of a partition (IBA vol. 1, 10.9), 1 to 0x7fff; 0 is none.
+using PartitionNum = StrongId<struct PartitionTag, uint16_t>;
 
 // A GUID the way every tool here prints it: 16 hex digits without 0x.
 inline std::string ToString(Guid guid) {

@@ -39,15 +39,9 @@ const std::shared_ptr<const Partitions>& Partitions::Unknown() {
   return *kUnknown;
 }
 
-uint32_t Partitions::Keep(PartitionTable table) {
-  const auto [known, is_new] = known_.try_emplace(table, static_cast<uint32_t>(tables_.size()));
-  if (is_new) tables_.push_back(std::move(table));
-  return known->second;
-}
-
 void Partitions::Set(Guid port, PartitionTable table) {
   while (!table.empty() && table.back() == 0) table.pop_back();
-  table_of_[port] = Keep(std::move(table));
+  table_of_[port] = &*tables_.insert(std::move(table)).first;
 }
 
 void Partitions::SetEnforced(Guid node, PortNum port, Enforcement enforcement) {
@@ -59,7 +53,7 @@ void Partitions::SetEnforced(Guid node, PortNum port, Enforcement enforcement) {
 absl::Span<const uint16_t> Partitions::TableOf(Guid port) const {
   const auto found = table_of_.find(port);
   if (found == table_of_.end()) return {};
-  return tables_[found->second];
+  return *found->second;
 }
 
 Membership Partitions::Of(Guid port, PartitionNum partition) const {
@@ -86,7 +80,7 @@ bool Partitions::Passes(Guid node, PortNum port, PartitionNum partition, bool ou
 bool operator==(const Partitions& a, const Partitions& b) {
   if (a.table_of_.size() != b.table_of_.size() || a.enforced_ != b.enforced_) return false;
   return std::all_of(a.table_of_.begin(), a.table_of_.end(), [&](const auto& port) {
-    return b.table_of_.contains(port.first) && a.tables_[port.second] == b.TableOf(port.first);
+    return b.table_of_.contains(port.first) && *port.second == b.TableOf(port.first);
   });
 }
 

@@ -18,14 +18,13 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/node_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
 
 namespace coppice {
 
-// The number of a partition, 1 to 0x7fff; 0 is none.
-using PartitionNum = StrongId<struct PartitionTag, uint16_t>;
 inline constexpr PartitionNum kDefaultPartition{0x7fff};
 
 std::string ToString(PartitionNum partition);  // "0x0001"
@@ -51,6 +50,10 @@ using PartitionTable = std::vector<uint16_t>;
 
 class Partitions final {
  public:
+  Partitions() = default;
+  Partitions(Partitions&&) = default;
+  Partitions& operator=(Partitions&&) = default;
+
   // One of which nothing is known; never null.
   static const std::shared_ptr<const Partitions>& Unknown();
 
@@ -81,11 +84,8 @@ class Partitions final {
   friend bool operator==(const Partitions& a, const Partitions& b);
 
  private:
-  uint32_t Keep(PartitionTable table);
-
-  std::vector<PartitionTable> tables_;                   // each once
-  absl::flat_hash_map<PartitionTable, uint32_t> known_;  // -> tables_
-  absl::flat_hash_map<Guid, uint32_t> table_of_;         // -> tables_
+  absl::node_hash_set<PartitionTable> tables_;                 // each once
+  absl::flat_hash_map<Guid, const PartitionTable*> table_of_;  // -> tables_
   absl::flat_hash_map<std::pair<Guid, PortNum>, Enforcement> enforced_;
 };
 
