@@ -29,6 +29,7 @@ struct SwitchCapacity {
 struct TreeRequest : TreeSpec {
   TreeRequest() { sizes = {{8, 1}}; }
   std::vector<EndpointIndex> members;  // rank order
+  std::vector<uint32_t> leaf_ranks;    // ascending: positions of members that serve no children
 };
 
 // What the searches for a tree are given. Roots and cables are chosen by the load of `snapshot`,

@@ -101,11 +101,21 @@ inline constexpr size_t kMaxRanksForAllHierarchical = 16384;
 // Who asks has no use for a tree that takes longer than `limit_us`: among more than
 // kMaxRanksContended members one that is known to is not built.
 //
+// A request with leaf ranks is ChooseAroundLeaves'.
+//
 // RESOURCE_EXHAUSTED: no candidate respects the NICs' degree limit; says which limit would do.
 // FAILED_PRECONDITION: an edge of the tree has no route (names both ends). Others as the builders.
 absl::StatusOr<Type1Result> ChooseType1(const Snapshot& snapshot, const CostProfile& profile,
                                         const TreeRequest& request, const MemberPlaces& places,
                                         double limit_us = kNoCutoff);
+
+// The same for a request with leaf ranks: each builder's best tree over the other ranks, with the
+// leaves hung where they cost least, so that `width` is that of these ranks alone. At least one
+// rank is no leaf (INVALID_ARGUMENT). RESOURCE_EXHAUSTED also if the others' NICs cannot serve all
+// leaves.
+absl::StatusOr<Type1Result> ChooseAroundLeaves(const Snapshot& snapshot, const CostProfile& profile,
+                                               const TreeRequest& request,
+                                               const MemberPlaces& places);
 
 }  // namespace coppice
 

@@ -544,6 +544,7 @@ class Type1Search {
 absl::StatusOr<Type1Result> ChooseType1(const Snapshot& snapshot, const CostProfile& profile,
                                         const TreeRequest& request, const MemberPlaces& places,
                                         double limit_us) {
+  if (!request.leaf_ranks.empty()) return ChooseAroundLeaves(snapshot, profile, request, places);
   return Type1Search(snapshot, profile, request, places).Run(limit_us);
 }
 

@@ -13,10 +13,30 @@
 namespace coppice {
 namespace {
 
-absl::Status CheckTypeI(const TreePlan& plan) {
-  if (plan.tree.rank_count == 1) return absl::OkStatus();
-  if (plan.tree.builder == TreeBuilder::kKary) return CheckKary(plan.tree);
-  if (plan.tree.builder == TreeBuilder::kKnomial) return CheckKnomial(plan.tree);
+// The tree of the ranks that may serve children, which is the builder's; leaves hang below it.
+AggregationTree WithoutLeaves(const AggregationTree& tree, absl::Span<const uint32_t> leaf_ranks) {
+  std::vector<int32_t> number(tree.rank_count, -1);
+  AggregationTree rest = tree;
+  rest.parents.clear();
+  rest.vertices.clear();
+  for (uint32_t rank = 0; rank < tree.rank_count; ++rank) {
+    if (std::binary_search(leaf_ranks.begin(), leaf_ranks.end(), rank)) continue;
+    number[rank] = static_cast<int32_t>(rest.parents.size());
+    rest.parents.push_back(tree.parents[rank]);
+    rest.vertices.push_back(tree.vertices[rank]);
+  }
+  for (int32_t& parent : rest.parents) {
+    if (parent >= 0) parent = number[static_cast<size_t>(parent)];
+  }
+  rest.rank_count = static_cast<uint32_t>(rest.parents.size());
+  return rest;
+}
+
+absl::Status CheckTypeI(const TreePlan& plan, const TreeRequest& request) {
+  const AggregationTree tree = WithoutLeaves(plan.tree, request.leaf_ranks);
+  if (tree.rank_count == 1) return absl::OkStatus();
+  if (tree.builder == TreeBuilder::kKary) return CheckKary(tree);
+  if (tree.builder == TreeBuilder::kKnomial) return CheckKnomial(tree);
   return absl::OkStatus();
 }
 
@@ -80,7 +100,7 @@ absl::Status CheckPlan(const Snapshot& snapshot, const CostProfile& profile, con
   for (const SwitchCapacity& c : capacity) limits.push_back(c.degree_limit);
   RETURN_IF_ERROR(CheckDegrees(plan.tree, request.nic_degree.value_or(profile.nic_degree), limits));
   RETURN_IF_ERROR(plan.tree.type == TreeType::kTypeI
-                      ? CheckTypeI(plan)
+                      ? CheckTypeI(plan, request)
                       : CheckTypeII(snapshot, plan, request, capacity));
   return CheckFigures(snapshot, profile, plan, request);
 }
