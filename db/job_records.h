@@ -42,6 +42,7 @@ struct JobRecord {
   absl::Time created, ended;      // ended: InfiniteFuture while active
   bool by_administrator = false;  // registered with an administrator's rights
   uint32_t placed_nodes = 0;      // of the placement that it was started from
+  PartitionNum partition;         // 0: none, or one of an earlier release, which knew of none
   uint32_t dropped_ranks = 0;     // of an ended one whose endpoints are kept no more: their number
   friend bool operator==(const JobRecord&, const JobRecord&) = default;
 };

@@ -22,6 +22,10 @@ uint64_t FingerprintOf(const RegisterJobArgs& args) {
   for (const std::string& endpoint : args.endpoints) fingerprint.Add(endpoint);
   fingerprint.Add(uint64_t{args.lease.has_value()});
   fingerprint.Add(args.lease ? absl::ToDoubleSeconds(*args.lease) : 0.0);
+  // Came later: says nothing where it is not set.
+  if (args.partition != PartitionNum()) {
+    fingerprint.Add("partition").Add(uint64_t{args.partition.value()});
+  }
   return fingerprint.value();
 }
 
@@ -283,6 +287,8 @@ absl::StatusOr<JobRecord> Jobs::MakeRecord(RegisterJobArgs& args, const FabricVi
                    args.all_endpoints
                        ? AllEndpoints(fabric, options_->max_job_ranks)
                        : NamedEndpoints(fabric, args.endpoints, options_->max_job_ranks));
+  ASSIGN_OR_RETURN(record.partition,
+                   ChoosePartition(*view.snapshot, record.endpoints, args.partition));
   record.request_id = std::move(args.request_id);
   record.request_fingerprint = fingerprint;
   record.name = std::move(args.display_name);

@@ -54,6 +54,7 @@ struct RegisterJobArgs {
   std::vector<std::string> endpoints;  // "host", "host/port" or port GUID; see ResolveEndpoint
   bool all_endpoints = false;
   std::optional<absl::Duration> lease;
+  PartitionNum partition = {};  // 0: as ChoosePartition chooses
   Actor actor = {};
 };
 

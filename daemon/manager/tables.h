@@ -24,6 +24,7 @@
 #include "daemon/manager/change_feed.h"
 #include "daemon/manager/event_log.h"
 #include "daemon/manager/fabric_view.h"
+#include "daemon/manager/job_ports.h"
 #include "daemon/manager/ledgers.h"
 #include "daemon/manager/promised_load.h"
 #include "daemon/manager/requests.h"
@@ -68,13 +69,6 @@ class Activity {
 // Job::trees and JobTable mirror the store: they change in the callbacks of mutations, which come
 // in the order in which the store applied them. `ending` and `trees_in_flight` run ahead of it.
 // Not thread-safe; the manager's lock guards table and jobs.
-// A job's endpoints as indices of one snapshot.
-struct ResolvedEndpoints {
-  static constexpr EndpointIndex kGone{0xffffffff};
-  uint64_t fabric_version = 0;
-  std::vector<EndpointIndex> endpoints;  // [rank]; kGone: the port is not in that snapshot
-};
-
 // What a batch that was named by a request_id was granted, as far as it still lives.
 struct GrantedBatch {
   absl::btree_map<uint32_t, TreeId> trees;   // by communicator; never empty
@@ -98,7 +92,7 @@ struct Job {
   using BatchRequests = NamedRequests<uint64_t, std::shared_ptr<const BatchView>>;
   BatchRequests batch_requests;
   absl::flat_hash_map<std::string, GrantedBatch> batches;
-  std::shared_ptr<const ResolvedEndpoints> resolved;  // null: not yet
+  std::shared_ptr<const JobPorts> ports;  // on the fabric that was planned on last; null: none
 };
 
 class JobTable {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
@@ -17,28 +18,12 @@
 namespace coppice {
 namespace {
 
-absl::Status FillMembers(const JobRecord& job, const ResolvedEndpoints& endpoints,
-                         const CreateTreeArgs& args, std::vector<EndpointIndex>& members) {
-  const size_t count = args.ranks.empty() ? endpoints.endpoints.size() : args.ranks.size();
-  members.clear();
-  members.reserve(count);
-  for (size_t i = 0; i < count; ++i) {
-    const uint32_t rank = args.ranks.empty() ? static_cast<uint32_t>(i) : args.ranks[i];
-    const EndpointIndex endpoint = endpoints.endpoints[rank];
-    if (endpoint == ResolvedEndpoints::kGone) {
-      return MemberIsGone(job, rank);
-    }
-    members.push_back(endpoint);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status FillRequest(const JobRecord& job, const ResolvedEndpoints& endpoints,
-                         const CreateTreeArgs& args, DraftScratch& scratch) {
+absl::Status FillRequest(const PlanBasis& basis, const JobRecord& job, const CreateTreeArgs& args,
+                         DraftScratch& scratch) {
   RETURN_IF_ERROR(
       CheckRanks(args.ranks, static_cast<uint32_t>(job.endpoints.size()), scratch.rank_marks));
   TreeRequest& request = scratch.request;
-  RETURN_IF_ERROR(FillMembers(job, endpoints, args, request.members));
+  RETURN_IF_ERROR(FillMembers(basis.snapshot, job, *basis.ports, args.ranks, request));
   static_cast<TreeSpec&>(request) = args;
   if (request.sizes.empty()) request.sizes.assign(1, {8, 1});
   return absl::OkStatus();
@@ -46,16 +31,20 @@ absl::Status FillRequest(const JobRecord& job, const ResolvedEndpoints& endpoint
 
 // Type II was demanded and refused. Without that demand the planner returns a plan that says which
 // switches stood in the way; only an answer that is an error anyway pays for this.
-absl::Status WithFullSwitches(const Snapshot& snapshot, const CostProfile& profile,
-                              absl::Status status, DraftScratch& scratch,
-                              std::vector<RefusedSwitch>& full) {
+absl::Status WithFullSwitches(const PlanBasis& basis, const absl::Status& refusal,
+                              DraftScratch& scratch, std::vector<RefusedSwitch>& full) {
+  absl::Status status(
+      refusal.code(),
+      absl::StrCat(refusal.message(), PartitionWords(*basis.ports, basis.barred_switches,
+                                                     scratch.request, TreeType::kTypeII)));
+  const Snapshot& snapshot = basis.snapshot;
   TreeRequest& request = scratch.request;
   request.type.reset();
   request.width.reset();
   request.nic_degree.reset();
   request.policy.reset();
   request.list_tradeoffs = false;
-  CostProfile measured = profile;
+  CostProfile measured = *basis.profile;
   measured.switch_is_measured = true;  // else one that is to be carried is not tried as type II
   const absl::StatusOr<TreePlan> plan = PlanTree(snapshot, measured, scratch.capacity, request);
   if (!plan.ok()) return status;
@@ -64,6 +53,7 @@ absl::Status WithFullSwitches(const Snapshot& snapshot, const CostProfile& profi
     const SwitchInfo& info = snapshot.fabric->switch_info(entry.index);
     const SwitchCapacity& capacity = scratch.capacity[entry.index.value()];
     if (request.carried && !capacity.speaks) continue;  // it is silent, which is not full
+    if (absl::c_binary_search(basis.ports->foreign_switches, entry.index)) continue;
     absl::StrAppend(&lines, FullSwitchLine(info, capacity));
     full.push_back({info.guid, capacity.entries_total});
   }
@@ -104,6 +94,7 @@ absl::StatusOr<TreeDraft> DraftOfForest(const PlanBasis& basis, const JobRecord&
   }
   std::vector<ChannelUse> uses;
   scratch.links.Take(uses);
+  RETURN_IF_ERROR(CheckPassage(snapshot, basis.ports->partition, uses));
   plan.tree = std::move(forest.trees[0].tree);
   plan.predicted.total_us = forest.total_us;
   plan.reason = std::move(forest.reason);
@@ -162,21 +153,12 @@ class Drafter {
     if (watch_.progress) watch_.progress(phase, done, static_cast<uint32_t>(batch_.size()));
   }
 
-  // Ranks become endpoints. Who has lost one is refused alone if that is allowed.
+  // Ranks become endpoints. Whose cannot is refused alone if that is allowed.
   absl::Status FindMembers() {
     for (uint32_t c = 0; c < args_.communicators.size(); ++c) {
-      BatchCommunicator communicator;
-      communicator.accepts_type1 = args_.accept_type1;
-      communicator.members.reserve(args_.communicators[c].size());
-      absl::Status status;
-      for (const uint32_t rank : args_.communicators[c]) {
-        communicator.members.push_back(basis_.endpoints->endpoints[rank]);
-        if (communicator.members.back() != ResolvedEndpoints::kGone) continue;
-        status = MemberIsGone(job_, rank);
-        break;
-      }
+      const absl::Status status = FindMembersOf(c);
       if (status.ok()) {
-        batch_.push_back(std::move(communicator));
+        batch_.push_back({scratch_.request.members, args_.accept_type1});
         numbers_.push_back(c);
       } else if (args_.largest_part) {
         draft_.view.refusals.push_back({c, std::string(status.message())});
@@ -185,6 +167,11 @@ class Drafter {
       }
     }
     return absl::OkStatus();
+  }
+
+  absl::Status FindMembersOf(uint32_t communicator) {
+    return FillMembers(snapshot_, job_, *basis_.ports, args_.communicators[communicator],
+                       scratch_.request);
   }
 
   BatchOptions Options() const {
@@ -275,7 +262,7 @@ class Drafter {
     NoteFull(result);
     if (!result.tree && !args_.accept_type1) return Refuse(i, result.why_not);
     TreeRequest& request = scratch_.request;
-    request.members = batch_[i].members;
+    RETURN_IF_ERROR(FindMembersOf(numbers_[i]));
     request.type = result.tree ? TreeType::kTypeII : TreeType::kTypeI;
     absl::StatusOr<TreePlan> plan =
         result.tree ? PlanOfBatchTree(snapshot_, *basis_.profile, capacity_, request, *result.tree)
@@ -367,7 +354,7 @@ absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
     if (tables.view == nullptr) return NoFabricError();
     basis.view = tables.view;
     basis.snapshot.load = tables.load.CurrentFor(job.record->id);
-    basis.endpoints = job.resolved;
+    basis.ports = job.ports;
     basis.profile = tables.profile;
     basis.promised_duty = tables.promised_duty;
     const absl::Span<const SwitchCapacity> free = tables.entries.capacity();
@@ -377,10 +364,14 @@ absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
   basis.snapshot = *basis.view->snapshot;
   basis.snapshot.load = std::move(load);
   const Fabric& fabric = *basis.snapshot.fabric;
-  if (basis.endpoints == nullptr || basis.endpoints->fabric_version != fabric.version()) {
-    basis.endpoints = ResolveAll(fabric, *job.record);
+  if (basis.ports == nullptr || basis.ports->fabric_version != fabric.version()) {
+    basis.ports = FindJobPorts(basis.snapshot, *job.record);
     std::lock_guard lock(tables.mu);
-    job.resolved = basis.endpoints;
+    job.ports = basis.ports;
+  }
+  for (const SwitchIndex s : basis.ports->foreign_switches) {
+    if (capacity[s.value()].entries_total > 0) ++basis.barred_switches;
+    capacity[s.value()] = {};
   }
   return basis;
 }
@@ -412,25 +403,16 @@ std::shared_ptr<const Routes> ShortestPathsOf(Tables& tables,
   return routes;
 }
 
-std::shared_ptr<const ResolvedEndpoints> ResolveAll(const Fabric& fabric, const JobRecord& job) {
-  auto resolved = std::make_shared<ResolvedEndpoints>();
-  resolved->fabric_version = fabric.version();
-  resolved->endpoints.reserve(job.endpoints.size());
-  for (const Guid guid : job.endpoints) {
-    resolved->endpoints.push_back(fabric.FindEndpoint(guid).value_or(ResolvedEndpoints::kGone));
-  }
-  return resolved;
-}
-
 absl::StatusOr<TreeDraft> DraftTree(const PlanBasis& basis, const JobRecord& job,
                                     const CreateTreeArgs& args, DraftScratch& scratch,
                                     std::vector<RefusedSwitch>& full) {
   const Snapshot& snapshot = basis.snapshot;
   const CostProfile& profile = *basis.profile;
   full.clear();
-  RETURN_IF_ERROR(FillRequest(job, *basis.endpoints, args, scratch));
+  RETURN_IF_ERROR(FillRequest(basis, job, args, scratch));
   std::optional<ForestPlan> forest;
-  if (args.max_trees.has_value()) {
+  // Every rank of a forest serves children somewhere.
+  if (args.max_trees.has_value() && scratch.request.leaf_ranks.empty()) {
     absl::StatusOr<ForestPlan> planned =
         PlanForest(snapshot, profile, scratch.request, *args.max_trees);
     if (absl::IsInvalidArgument(planned.status())) return planned.status();
@@ -447,7 +429,7 @@ absl::StatusOr<TreeDraft> DraftTree(const PlanBasis& basis, const JobRecord& job
     if (!is_switches_sooner) return DraftOfForest(basis, job, args, *std::move(forest), scratch);
   }
   if (absl::IsResourceExhausted(plan.status()) && args.type == TreeType::kTypeII) {
-    return WithFullSwitches(snapshot, profile, plan.status(), scratch, full);
+    return WithFullSwitches(basis, plan.status(), scratch, full);
   }
   RETURN_IF_ERROR(plan.status());
   return DraftOfPlan(basis, job, args, *std::move(plan), scratch);
@@ -458,17 +440,14 @@ std::string FullSwitchLine(const SwitchInfo& info, const SwitchCapacity& capacit
                       capacity.entries_total - capacity.entries_free, " ", info.description, "\n");
 }
 
-absl::Status MemberIsGone(const JobRecord& job, uint32_t rank) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "rank ", rank, " of job ", job.id.value(), ": its port ", ToString(job.endpoints[rank]),
-      " is not in the fabric any more; leave the rank out or bring the port back"));
-}
-
 absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& job,
                                       const CreateTreeArgs& args, TreePlan plan,
                                       DraftScratch& scratch) {
   const Snapshot& snapshot = basis.snapshot;
   RETURN_IF_ERROR(MeasureLinks(snapshot, *basis.profile, scratch.request, scratch.links, plan));
+  RETURN_IF_ERROR(CheckPassage(snapshot, basis.ports->partition, plan.uses));
+  absl::StrAppend(&plan.reason, PartitionWords(*basis.ports, basis.barred_switches, scratch.request,
+                                               plan.tree.type));
   TreeDraft draft;
   for (uint32_t node = plan.tree.rank_count; node < plan.tree.node_count(); ++node) {
     draft.switches.push_back(snapshot.fabric->AsSwitch(plan.tree.vertices[node]));

@@ -25,16 +25,17 @@ namespace coppice {
 // What one attempt plans on: everything as of one instant, so that a plan that turns out to be
 // stale is stale as a whole.
 struct PlanBasis {
-  std::shared_ptr<const FabricView> view;              // none of the three is ever null
-  Snapshot snapshot;                                   // the view's, with the load promised as well
-  std::shared_ptr<const ResolvedEndpoints> endpoints;  // of the job, in that view's fabric
+  std::shared_ptr<const FabricView> view;  // none of the three is ever null
+  Snapshot snapshot;                       // the view's, with the load promised as well
+  std::shared_ptr<const JobPorts> ports;   // of the job, in that view's fabric
   std::shared_ptr<const CostProfile> profile;
   double promised_duty = 0;
+  uint32_t barred_switches = 0;  // that have entries, but not for the job's partition
 };
 
-// Copies what planners may use of the entries to `capacity`, memory that callers reuse. Remembers
-// the job's endpoints for the next attempt. UNAVAILABLE: no fabric yet. O(switches), and O(ranks)
-// for the first attempt of a job on a fabric.
+// Copies what planners may use of the entries to `capacity`, memory that callers reuse: nothing of
+// switches that are not in the job's partition. Remembers the job's ports for the next attempt.
+// UNAVAILABLE: no fabric yet. O(switches), and O(ranks) for the first attempt of a job on a fabric.
 absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
                                     std::vector<SwitchCapacity>& capacity);
 
@@ -71,24 +72,20 @@ struct TreeDraft {
   std::vector<Tradeoff> tradeoffs;
 };
 
-// The endpoints of all ranks in that fabric. O(ranks log endpoints).
-std::shared_ptr<const ResolvedEndpoints> ResolveAll(const Fabric& fabric, const JobRecord& job);
-
 // Plans on the basis with scratch.capacity. Errors: INVALID_ARGUMENT (ranks; width, degree);
-// NOT_FOUND (the root switch); FAILED_PRECONDITION (a member is not in the fabric, members cannot
-// reach each other); RESOURCE_EXHAUSTED (with kFullSwitchesPayload; `full` gets the switches).
+// NOT_FOUND (the root switch); FAILED_PRECONDITION (a member is not in the fabric or not in the
+// job's partition, members cannot reach each other or may not speak); RESOURCE_EXHAUSTED (with
+// kFullSwitchesPayload; `full` gets the switches).
 absl::StatusOr<TreeDraft> DraftTree(const PlanBasis& basis, const JobRecord& job,
                                     const CreateTreeArgs& args, DraftScratch& scratch,
                                     std::vector<RefusedSwitch>& full);
-
-// FAILED_PRECONDITION: the rank's port is not in the fabric any more.
-absl::Status MemberIsGone(const JobRecord& job, uint32_t rank);
 
 // One line of kFullSwitchesPayload.
 std::string FullSwitchLine(const SwitchInfo& info, const SwitchCapacity& capacity);
 
 // The record and promise of a plan that was made for scratch.request, as `args` asked for it.
-// NOT_FOUND: an edge without a route.
+// NOT_FOUND: an edge without a route. FAILED_PRECONDITION: a switch on the way keeps the partition
+// out.
 absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& job,
                                       const CreateTreeArgs& args, TreePlan plan,
                                       DraftScratch& scratch);

@@ -6,6 +6,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/base/status_macros.h"
+#include "daemon/manager/job_ports.h"
 #include "daemon/manager/tree_draft.h"
 #include "daemon/tree/tree_metrics.h"
 
@@ -318,6 +320,9 @@ TreeStanding StandingJudge::Judge(const JobRecord& job, const TreeRecord& record
   if (std::string lost = LostLinks(record); !lost.empty()) return Broken(lost);
   const PhysicalTree physical = PlacePhysical(fabric, *view_.link_ids, record);
   if (std::string lost = LostCable(physical, record); !lost.empty()) return Broken(lost);
+  if (absl::Status barred = CheckPartition(job, record, tree); !barred.ok()) {
+    return Broken(std::string(barred.message()));
+  }
   if (Route(*view_.snapshot, record, tree, physical)) {
     return Compare(*view_.snapshot, record, tree, route_kind);
   }
@@ -327,6 +332,18 @@ TreeStanding StandingJudge::Judge(const JobRecord& job, const TreeRecord& record
     return Compare(survivors_, record, tree, route_kind);
   }
   return Broken(broken);
+}
+
+absl::Status StandingJudge::CheckPartition(const JobRecord& job, const TreeRecord& record,
+                                           const AggregationTree& tree) {
+  ASSIGN_OR_RETURN(partition_, PartitionOfJob(*view_.snapshot, job));
+  RETURN_IF_ERROR(CheckMemberships(*view_.snapshot, partition_, tree));
+  for (size_t t = 1; t < record.forest.size(); ++t) {
+    AggregationTree other = tree;
+    other.parents = record.forest[t].parents;
+    RETURN_IF_ERROR(CheckMemberships(*view_.snapshot, partition_, other));
+  }
+  return absl::OkStatus();
 }
 
 bool StandingJudge::Route(const Snapshot& snapshot, const TreeRecord& record,
@@ -349,6 +366,9 @@ TreeStanding StandingJudge::Compare(const Snapshot& snapshot, const TreeRecord& 
                                     std::optional<RouteKind> route_kind) {
   const absl::StatusOr<std::vector<EdgeCost>> edges = EdgeCosts(snapshot, profile_, tree);
   if (!edges.ok()) return Broken(std::string(edges.status().message()));
+  if (absl::Status barred = CheckPassage(snapshot, partition_, uses_); !barred.ok()) {
+    return Broken(std::string(barred.message()));
+  }
   std::vector<int64_t> links = LinksOf(uses_, *view_.link_ids);
   // Of several cables between two switches the record does not tell which edge takes which.
   const bool same_links =

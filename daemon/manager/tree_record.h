@@ -56,7 +56,8 @@ PhysicalTree PlacePhysical(const Fabric& fabric, absl::Span<const int64_t> link_
 // How a granted tree stands on a published fabric: as it was, on other routes, or not at all.
 //
 //   a node, a link that an edge crossed, or a cable of the physical tree gone,
-//   or an edge that no links join                      --> broken: to be planned anew
+//   an edge that no links join, or a node that may not
+//   be there in the job's partition (job_ports.h)      --> broken: to be planned anew
 //   everything there, but edges cross other links,
 //   or as many as before no longer                     --> moved: the same tree with other lengths
 //   otherwise                                          --> unchanged
@@ -98,6 +99,9 @@ class StandingJudge {
   // Over the routes of that snapshot. False: an edge has none.
   bool Route(const Snapshot& snapshot, const TreeRecord& record, const AggregationTree& tree,
              const PhysicalTree& physical);
+  // Of all trees of the record.
+  absl::Status CheckPartition(const JobRecord& job, const TreeRecord& record,
+                              const AggregationTree& tree);
   TreeStanding Compare(const Snapshot& snapshot, const TreeRecord& record,
                        const AggregationTree& tree, std::optional<RouteKind> route_kind);
 
@@ -110,6 +114,7 @@ class StandingJudge {
   LinkUseCounter counter_;
   std::vector<ChannelUse> uses_;
   absl::Status routed_;
+  PartitionNum partition_;  // of the job at hand
 };
 
 }  // namespace coppice

@@ -19,6 +19,7 @@ absl::StatusOr<RegisterJobArgs> ArgsOf(const v1::RegisterJobRequest& request) {
   if (request.has_lease()) {
     ASSIGN_OR_RETURN(args.lease, FromProto(request.lease(), "lease"));
   }
+  ASSIGN_OR_RETURN(args.partition, ParsePartitionNum(request.partition()));
   return args;
 }
 
@@ -43,6 +44,7 @@ void ToProto(const JobView& view, v1::Job& job) {
   *job.mutable_create_time() = ToTimestamp(record.created);
   job.set_tree_count(view.tree_count);
   job.mutable_lost_ranks()->Add(view.lost_ranks.begin(), view.lost_ranks.end());
+  job.set_partition(record.partition.value());
 }
 
 // With `endpoints`, one "HOST/PORT" per rank; a port that the fabric (`view` may be null) does not

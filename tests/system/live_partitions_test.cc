@@ -1,8 +1,10 @@
 // Tables of partitions as a real subnet manager writes them, against what smpquery prints of each
-// port.
+// port; and jobs and trees of three tenants under them, while they change, by the verifier over
+// what smpquery prints.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -10,14 +12,16 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/fabric/partitions.h"
-#include "tests/system/live_subnet.h"
+#include "tests/support/partition_check.h"
+#include "tests/support/tier.h"
+#include "tests/system/live_manager.h"
 
 namespace coppice::live_partitions_test {
 namespace {
 
 constexpr char kFabric[] = "fat-tree(leaves=4,spines=2,hosts-per-leaf=4)";
 
-class LivePartitions : public LiveSubnet {
+class LivePartitions : public LiveManager {
  protected:
   // "   0: 0xffff 0x8001 0x0000 ...", eight keys a line.
   PartitionTable TableBySmpquery(Lid lid, PortNum port) {
@@ -58,6 +62,59 @@ class LivePartitions : public LiveSubnet {
     }
   }
 
+  // As smpquery prints them, of all adapters' ports and switches.
+  KeyTables TablesBySmpquery(const Fabric& fabric) {
+    KeyTables tables;
+    for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) {
+      const EndpointInfo& info = fabric.endpoint(EndpointIndex(e));
+      tables[info.port_guid.value()] = TableBySmpquery(info.lid, info.port);
+    }
+    for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
+      const SwitchInfo& info = fabric.switch_info(SwitchIndex(s));
+      tables[info.guid.value()] = TableBySmpquery(info.lid, PortNum(0));
+    }
+    return tables;
+  }
+
+  void ExpectAllSpeak(const KeyTables& tables) {
+    for (const TreeView& tree : manager_->ListTrees(JobId(), TreeId(), 1u << 20)) {
+      const TreeRecord& record = *tree.record;
+      const auto guid = [&](size_t node) {
+        return node < record.ranks.size()
+                   ? tree.job->endpoints[record.ranks[node]].value()
+                   : record.switches[node - record.ranks.size()].guid.value();
+      };
+      GuidEdges edges;
+      for (size_t node = 0; node < record.parents.size(); ++node) {
+        if (record.parents[node] < 0) continue;
+        edges.emplace_back(guid(node), guid(static_cast<size_t>(record.parents[node])));
+      }
+      EXPECT_TRUE(AllSpeak(tables, edges, tree.job->partition.value()))
+          << "tree " << record.id.value() << " in " << tree.job->partition.value();
+    }
+  }
+
+  // A job on some hosts of a tenant and now and then on others, in his partition or that of its
+  // ports, and a tree of it.
+  bool AskForOne(std::mt19937_64& random, const Fabric& fabric, const KeyTables& tables) {
+    const int tenant = 1 + static_cast<int>(random() % 3);
+    RegisterJobArgs job;
+    if (random() % 2 == 0) job.partition = PartitionNum(static_cast<uint16_t>(tenant));
+    for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) {
+      const Guid port = fabric.endpoint(EndpointIndex(e)).port_guid;
+      const bool is_his =
+          HoldsKey(tables, port.value(), tenant) || HoldsKey(tables, port.value(), 0x8000 + tenant);
+      if (random() % (is_his ? 2 : 40) == 0) job.endpoints.push_back(ToString(port));
+    }
+    if (job.endpoints.empty()) return false;
+    const auto registered = Register(std::move(job));
+    if (!registered.ok()) return false;
+    CreateTreeArgs args;
+    args.job = registered->record->id;
+    if (random() % 3 == 0) args.type = random() % 2 == 0 ? TreeType::kTypeI : TreeType::kTypeII;
+    return Create(std::move(args)).ok();
+  }
+
   // "0x0002c9...=full" of the n-th endpoint.
   static std::string Member(const Fabric& fabric, uint32_t n, const std::string& membership) {
     return absl::StrCat("0x", ToString(fabric.endpoint(EndpointIndex(n)).port_guid), "=",
@@ -65,6 +122,56 @@ class LivePartitions : public LiveSubnet {
   }
 
   int enforced_ = 0;
+  std::unique_ptr<TreeWatch> watch_;
+};
+
+// Three tenants on 16 hosts: full and limited members and such as are both, every other host in two
+// of them, the default partition limited to all but the first host.
+class Tenants {
+ public:
+  Tenants(const Fabric& fabric, std::mt19937_64& random) : fabric_(fabric), random_(random) {
+    for (auto& tenant : memberships_) tenant.assign(fabric.endpoint_count(), "");
+    for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) {
+      memberships_[e % kTenants][e] = Some();
+      if (e % 2 == 0) memberships_[(e + 1) % kTenants][e] = Some();
+    }
+  }
+
+  // A member is added, removed, or becomes another.
+  void Change() {
+    std::string& member = memberships_[random_() % kTenants][random_() % fabric_.endpoint_count()];
+    const std::string was = member;
+    while (member == was) member = random_() % 3 == 0 ? "" : Some();
+    if (random_() % 8 == 0) has_switches_[random_() % kTenants] ^= true;
+  }
+
+  std::string Text() const {
+    std::string text =
+        "Default=0x7fff,ipoib,defmember=limited: ALL, SELF=full, ALL_SWITCHES=full;\n";
+    for (int t = 0; t < kTenants; ++t) {
+      std::string members = has_switches_[t] ? "ALL_SWITCHES=full" : "";
+      for (uint32_t e = 0; e < fabric_.endpoint_count(); ++e) {
+        if (memberships_[t][e].empty()) continue;
+        absl::StrAppend(&members, members.empty() ? "" : ", ", "0x",
+                        ToString(fabric_.endpoint(EndpointIndex(e)).port_guid), "=",
+                        memberships_[t][e]);
+      }
+      absl::StrAppend(&text, "t", t, "=0x000", t + 1, ": ", members, ";\n");
+    }
+    return text;
+  }
+
+ private:
+  static constexpr int kTenants = 3;
+  const char* Some() {
+    constexpr const char* kAll[] = {"full", "full", "limited", "both"};
+    return kAll[random_() % 4];
+  }
+
+  const Fabric& fabric_;
+  std::mt19937_64& random_;
+  std::vector<std::string> memberships_[kTenants];  // [tenant][endpoint]
+  bool has_switches_[kTenants] = {true, false, true};
 };
 
 TEST_F(LivePartitions, TablesOfThreeTenantsEqualTheReference) {
@@ -101,6 +208,49 @@ TEST_F(LivePartitions, TablesOfThreeTenantsEqualTheReference) {
   EXPECT_EQ(partitions.Of(fabric.switch_info(SwitchIndex(0)).guid, red), Membership::kNone);
   ExpectTablesOfSmpquery(result);
   std::printf("%d ports of switches look at keys\n", enforced_);
+}
+
+TEST_F(LivePartitions, TreesOfThreeTenantsWhileTablesChange) {
+  ASSERT_NO_FATAL_FAILURE(Start(kFabric, "minhop"));
+  const SweepResult first = SweepOrFail();
+  const Fabric& fabric = *first.fabric;
+  std::mt19937_64 random(TestSeed());
+  Tenants tenants(fabric, random);
+  const int changes = FullTier() ? 200 : 40, requests_each = 5;
+  int granted = 0, refused = 0, revised = 0, revoked = 0, told = 0;
+  for (int change = 0; change < changes; ++change) {
+    if (change > 0) tenants.Change();
+    const absl::Status managed = subnet_->RunSubnetManager("minhop", tenants.Text());
+    ASSERT_TRUE(managed.ok()) << managed;
+    const KeyTables tables = TablesBySmpquery(fabric);
+    if (manager_ == nullptr) {
+      ASSERT_NO_FATAL_FAILURE(Boot(/*entries=*/16));
+      watch_ = *manager_->WatchTrees(JobId(), "", [] {});
+    } else {
+      ASSERT_TRUE(manager_->Sweep().ok());
+    }
+    ExpectAllSpeak(tables);
+    for (int i = 0; i < requests_each; ++i) {
+      AskForOne(random, fabric, tables) ? ++granted : ++refused;
+    }
+    ExpectAllSpeak(tables);
+    const auto changed = watch_->Next(1000);
+    ASSERT_TRUE(changed.ok()) << changed.status();
+    for (const TreeChange& seen : *changed) {
+      revised += seen.kind == TreeChangeKind::kRevised ? 1 : 0;
+      revoked += seen.kind == TreeChangeKind::kRevoked ? 1 : 0;
+      const bool is_for_gain = seen.reason.find("planned again") != std::string::npos;
+      told += is_for_gain || seen.reason.find("partition 0x") != std::string::npos ? 1 : 0;
+    }
+  }
+  std::printf("%d granted, %d refused, %d revised, %d revoked\n", granted, refused, revised,
+              revoked);
+  EXPECT_GT(granted, changes * requests_each / 4);
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(revised, 0);
+  EXPECT_GT(revoked, 0);
+  // What breaks a tree here is a table.
+  EXPECT_EQ(told, revised + revoked);
 }
 
 }  // namespace

@@ -4,65 +4,28 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <future>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/base/clock.h"
 #include "daemon/manager/change_feed.h"
-#include "daemon/manager/manager.h"
-#include "db/sqlite_store.h"
-#include "tests/system/live_subnet.h"
+#include "tests/system/live_manager.h"
 
 namespace coppice::live_repair_test {
 namespace {
 
-template <class T, class Call>
-absl::StatusOr<T> Await(Call call) {
-  std::promise<absl::StatusOr<T>> answer;
-  call([&](absl::StatusOr<T> value) { answer.set_value(std::move(value)); });
-  return answer.get_future().get();
-}
-
-class LiveRepair : public LiveSubnet {
+class LiveRepair : public LiveManager {
  protected:
-  ~LiveRepair() override {
-    manager_.reset();
-    store_.reset();
-    std::filesystem::remove_all(directory_);
-  }
-  void Boot() {
-    std::string pattern = std::filesystem::temp_directory_path() / "coppice-live-XXXXXX";
-    directory_ = mkdtemp(pattern.data());
-    auto store = SqliteStore::Open(directory_ + "/coppice.db");
-    ASSERT_TRUE(store.ok()) << store.status();
-    store_ = *std::move(store);
-    ManagerOptions options;
-    options.profile = *BuiltInProfile("hdr");
-    CapabilityRule rule;
-    rule.entries = 4;
-    rule.degree_limit = 24;
-    options.capability_rules.push_back(rule);
-    auto manager = Manager::Create(store_.get(), port_.get(), &SystemClock(), options);
-    ASSERT_TRUE(manager.ok()) << manager.status();
-    manager_ = *std::move(manager);
-    const auto view = manager_->Sweep();
-    ASSERT_TRUE(view.ok()) << view.status();
-  }
   // A tree of type II over the first hosts of two leaves.
   absl::StatusOr<TreeView> GrantTree() {
     RegisterJobArgs job;
     for (int host = 0; host < 32; ++host) {
       job.endpoints.push_back(absl::StrCat("n", absl::Dec(host, absl::kZeroPad4)));
     }
-    const auto registered =
-        Await<JobView>([&](auto done) { manager_->RegisterJob(std::move(job), std::move(done)); });
+    const auto registered = Register(std::move(job));
     if (!registered.ok()) return registered.status();
     CreateTreeArgs args;
     args.job = registered->record->id;
     args.type = TreeType::kTypeII;
-    return Await<TreeView>(
-        [&](auto done) { manager_->CreateTree(std::move(args), std::move(done)); });
+    return Create(std::move(args));
   }
   // The end at a leaf of a cable between switches that the tree crosses: "L0"[17].
   std::string CableOf(const TreeRecord& record) {
@@ -81,9 +44,6 @@ class LiveRepair : public LiveSubnet {
     return "";
   }
 
-  std::string directory_;
-  std::unique_ptr<Store> store_;
-  std::unique_ptr<Manager> manager_;
   int64_t lost_ = 0;  // id of the link that CableOf named
 };
 

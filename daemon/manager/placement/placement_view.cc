@@ -218,6 +218,7 @@ absl::StatusOr<JobRecord> Placements::JobOf(const PlacementRecord& placement,
   } else {
     for (uint64_t p = 0; p < positions; ++p) job.endpoints.push_back(ports[p / per_node]);
   }
+  ASSIGN_OR_RETURN(job.partition, ChoosePartition(*view->snapshot, ports, PartitionNum()));
   job.request_id = args.request_id;
   job.request_fingerprint = FingerprintOf(args);
   job.name = args.display_name.empty() ? placement.name : args.display_name;

@@ -57,6 +57,13 @@ absl::Status UnknownEnumerator(absl::string_view field, int value,
       absl::StrCat(field, ": there is no ", value, "; give a value of ", type.full_name()));
 }
 
+absl::StatusOr<PartitionNum> ParsePartitionNum(uint32_t number) {
+  constexpr uint32_t kLast = 0x7fff;
+  if (number <= kLast) return PartitionNum(static_cast<uint16_t>(number));
+  return BadField("partition",
+                  absl::StrCat(number, " is none: give 1 to ", kLast, ", or 0 to have it chosen"));
+}
+
 absl::StatusOr<absl::Duration> FromProto(const google::protobuf::Duration& duration,
                                          absl::string_view field) {
   if (std::abs(duration.nanos()) >= kNanosPerSecond || duration.seconds() > kMaxDurationSeconds ||

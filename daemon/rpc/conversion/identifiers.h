@@ -43,6 +43,8 @@ inline auto ParsePlacementId(absl::string_view text) {
 }
 // 16 hex digits, with or without 0x.
 absl::StatusOr<Guid> ParseGuid(absl::string_view text);
+// 0: none. INVALID_ARGUMENT: over 0x7fff.
+absl::StatusOr<PartitionNum> ParsePartitionNum(uint32_t number);
 
 // INVALID_ARGUMENT, which says what there is.
 absl::Status UnknownEnumerator(absl::string_view field, int value,

@@ -120,6 +120,8 @@ TEST(MessagesTest, JobsAndIds) {
   EXPECT_EQ(job.lease().seconds(), 2);
   EXPECT_EQ(job.lease().nanos(), 500'000'000);
   request.lease_ms = 0;
+  request.partition = 5;
+  EXPECT_EQ(Parsed<v1::RegisterJobRequest>(EncodeRegister(request, "")).partition(), 5u);
   EXPECT_FALSE(Parsed<v1::RegisterJobRequest>(EncodeRegister(request, "")).has_lease());
 
   v1::Job answer;

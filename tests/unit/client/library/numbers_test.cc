@@ -75,7 +75,7 @@ static_assert(sizeof(coppice_change) == sizeof(int));
   (offsetof(structure, field) + sizeof(structure::field) == sizeof(structure))
 
 static_assert(COPPICE_IS_LAST(coppice_capabilities, agent_version));
-static_assert(COPPICE_IS_LAST(coppice_job_request, reserved));
+static_assert(COPPICE_IS_LAST(coppice_job_request, partition));
 static_assert(COPPICE_IS_LAST(coppice_tree_request, application));
 static_assert(COPPICE_IS_LAST(coppice_way_time, spread));
 static_assert(COPPICE_IS_LAST(coppice_map_request, seed));
@@ -97,7 +97,7 @@ COPPICE_IS_AT(coppice_job_request, endpoints, 24);
 COPPICE_IS_AT(coppice_job_request, endpoint_count, 32);
 COPPICE_IS_AT(coppice_job_request, lease_ms, 36);
 COPPICE_IS_AT(coppice_job_request, hold, 40);
-COPPICE_IS_AT(coppice_job_request, reserved, 44);
+COPPICE_IS_AT(coppice_job_request, partition, 44);
 
 COPPICE_IS_AT(coppice_tree_request, job, 8);
 COPPICE_IS_AT(coppice_tree_request, request_id, 16);

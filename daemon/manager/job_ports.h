@@ -1,0 +1,79 @@
+// Where a job's ranks are in one published fabric, and what its partition lets their ports do (IBA
+// vol. 1, 10.9).
+//
+// A job has one partition, which all its ports are in and one of them at least as a full member, so
+// that they can speak. Its trees stay in it:
+//
+//   full member     may have children
+//   limited member  speaks with full members only: a leaf
+//   switch          serves if its port 0 is a full member; OpenSM's partitions.conf makes it one by
+//                   "ALL_SWITCHES=full"
+//   switch port     that looks at keys lets the partition's pass, both ways
+//
+// Where no port tells its table, as on a fabric from a file, jobs have no partition and nothing is
+// kept from anybody.
+#ifndef COPPICE_DAEMON_MANAGER_JOB_PORTS_H_
+#define COPPICE_DAEMON_MANAGER_JOB_PORTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "daemon/fabric/partitions.h"
+#include "daemon/fabric/snapshot.h"
+#include "daemon/tree/link_use.h"
+#include "daemon/tree/tree.h"
+#include "daemon/tree/tree_plan.h"
+#include "db/store.h"
+
+namespace coppice {
+
+// The partition of a job on these ports: `wanted` or, if that is 0, the one that all of them share
+// and can speak in, the default partition only if there is no other. 0: no port tells its table.
+// FAILED_PRECONDITION names the port that is not in it, two that are limited members both, two that
+// have none in common, or the partitions among which to choose. O(ports).
+absl::StatusOr<PartitionNum> ChoosePartition(const Snapshot& snapshot, absl::Span<const Guid> ports,
+                                             PartitionNum wanted);
+// Of one that was registered: its own. A job that an earlier release registered has none of its
+// own: as chosen now.
+absl::StatusOr<PartitionNum> PartitionOfJob(const Snapshot& snapshot, const JobRecord& job);
+
+struct JobPorts {
+  static constexpr EndpointIndex kGone{0xffffffff};
+  uint64_t fabric_version = 0;
+  std::vector<EndpointIndex> endpoints;  // [rank]; kGone: the port is not in that fabric
+  PartitionNum partition;                // 0: none, whoever wants may speak
+  std::vector<Membership> memberships;   // [rank]; empty without a partition
+  // Whose port 0 is no full member; none without a partition.
+  std::vector<SwitchIndex> foreign_switches;
+  absl::Status no_partition;  // why no tree can be granted to the job; OK if it has a partition
+};
+
+// O(ranks + switches).
+std::shared_ptr<const JobPorts> FindJobPorts(const Snapshot& snapshot, const JobRecord& job);
+
+// Into request.members and request.leaf_ranks, those ranks of the job (empty: all), which it has.
+// FAILED_PRECONDITION: a port is gone or not in the job's partition, or all of several are limited
+// members (names two and the partition).
+absl::Status FillMembers(const Snapshot& snapshot, const JobRecord& job, const JobPorts& ports,
+                         absl::Span<const uint32_t> ranks, TreeRequest& request);
+
+// What the partition has made of a tree, as a part of its reason or refusal: "" or from "; " on.
+// `barred_switches` have entries, and are foreign.
+std::string PartitionWords(const JobPorts& ports, uint32_t barred_switches,
+                           const TreeRequest& request, TreeType type);
+
+// FAILED_PRECONDITION: a node of the tree that is not in the partition, one with children that is
+// not a full member, or a port of a switch on the way that does not let the partition pass. `uses`
+// is what the tree's messages cross. OK for a partition of 0.
+absl::Status CheckMemberships(const Snapshot& snapshot, PartitionNum partition,
+                              const AggregationTree& tree);
+absl::Status CheckPassage(const Snapshot& snapshot, PartitionNum partition,
+                          absl::Span<const ChannelUse> uses);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_JOB_PORTS_H_
