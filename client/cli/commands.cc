@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/text/command_line.h"
 #include "proto/text/exit_status.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -135,6 +136,13 @@ void RefuseWithoutEffect(const CLI::App& command, absl::Span<const OptionWithout
     throw CLI::ValidationError(rule.option, absl::StrCat(of, "has no effect with ", rule.other, " ",
                                                          value, "; leave one of them out"));
   }
+}
+
+void AddPartitionOption(CLI::App& command, std::string& partition) {
+  command
+      .add_option("--partition", partition,
+                  "0x0001 to 0x7fff; default the one that all endpoints share")
+      ->check(Understood(ParsePartition, kPartitionMeant));
 }
 
 void AddWideOption(CLI::App& command, Session& session) {

@@ -59,6 +59,9 @@ CLI::Option* AddField(CLI::App& command, const char* name, Message& message,
   }
 }
 
+// Adds --partition, whose text ParsePartition reads.
+void AddPartitionOption(CLI::App& command, std::string& partition);
+
 // Adds -o wide, behind --json: what is shown without it leaves out what 80 columns do not hold.
 void AddWideOption(CLI::App& command, Session& session);
 

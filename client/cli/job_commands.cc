@@ -13,6 +13,7 @@
 #include "client/cli/output.h"
 #include "client/cli/words.h"
 #include "proto/text/byte_size.h"
+#include "proto/text/option_words.h"
 
 namespace coppice {
 namespace {
@@ -29,10 +30,12 @@ std::string RanksText(const v1::Job& job) {
 
 template <class Jobs>
 void PrintJobs(const Session& session, const Jobs& jobs) {
-  PrintRows(session, {"JOB", "NAME", "OWNER", "STATE", "RANKS", "TREES", "LEASE LEFT", "SINCE"},
-            {7}, jobs, [](const v1::Job& job) {
+  PrintRows(session,
+            {"JOB", "NAME", "OWNER", "STATE", "RANKS", "TREES", "LEASE LEFT", "PARTITION", "SINCE"},
+            {7, 8}, jobs, [](const v1::Job& job) {
               return CellsOf(job.id(), job.display_name(), job.owner(), Word(job.state()),
                              RanksText(job), job.tree_count(), LeaseText(job),
+                             job.partition() == 0 ? "-" : PartitionText(job.partition()),
                              TimeText(job.create_time()));
             });
 }
@@ -46,6 +49,7 @@ struct RegisterOptions {
   v1::RegisterJobRequest request;
   std::string endpoints_file;
   std::string lease;
+  std::string partition;
 };
 
 int Register(Session& session, Connection& connection, RegisterOptions& options) {
@@ -61,6 +65,7 @@ int Register(Session& session, Connection& connection, RegisterOptions& options)
   const absl::Status lease = FillDuration("--lease", options.lease, options.request,
                                           &v1::RegisterJobRequest::mutable_lease);
   if (!lease.ok()) return Fail(lease);
+  if (!options.partition.empty()) options.request.set_partition(*ParsePartition(options.partition));
   const auto job = connection.Call(&JobsStub::RegisterJob, options.request);
   if (job.ok()) session.done = absl::StrCat("job ", job->id(), " is registered");
   return ShowJob(session, job);
@@ -233,6 +238,7 @@ void AddJobCommands(CLI::App& app, Session& session) {
                   "Makes a retry harmless: the same id registers once");
   add->add_option("--lease", options.lease,
                   "Term of the lease: 90s, 10m, 24h; default the daemon's, as a rule 60s");
+  AddPartitionOption(*add, options.partition);
   AddWideOption(*AddCommand(*job, session, "list", "Active jobs", ListJobs), session);
   const auto with_id = [&](const char* name, const char* help, auto action) {
     return AddCommandOn(*job, session, name, help, "JOB", "Number of the job", action);

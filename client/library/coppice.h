@@ -113,9 +113,9 @@ typedef struct coppice_job_request {
   const char* display_name;     /* NULL: none */
   const char* const* endpoints; /* of each rank: "host", "host/port", or a port GUID */
   uint32_t endpoint_count;
-  uint32_t lease_ms; /* 0: the daemon's */
-  int hold;          /* the agent renews the lease while this process lives, then ends it */
-  uint32_t reserved; /* 0 */
+  uint32_t lease_ms;  /* 0: the daemon's */
+  int hold;           /* the agent renews the lease while this process lives, then ends it */
+  uint32_t partition; /* 1 to 32767; 0: the one that all endpoints share */
 } coppice_job_request;
 
 /* Registers a job; its number is written to `job`, if that is OK. A job that cannot be held is

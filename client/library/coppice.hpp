@@ -118,6 +118,7 @@ struct JobOptions {
   std::string display_name;
   std::string request_id;  // empty: one is made
   uint32_t lease_ms = 0;   // 0: the daemon's
+  uint32_t partition = 0;  // 0: the one that all endpoints share
   bool hold = false;       // the agent keeps it for as long as this process lives
 };
 
@@ -198,6 +199,7 @@ class Client {
     request.endpoint_count = static_cast<uint32_t>(endpoints.size());
     request.lease_ms = options.lease_ms;
     request.hold = options.hold ? 1 : 0;
+    request.partition = options.partition;
     uint64_t job = 0;
     const coppice_status code = coppice_job_register(client_.get(), &request, &job);
     if (code != COPPICE_OK) return Status::Of(code);

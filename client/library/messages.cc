@@ -190,7 +190,7 @@ std::string EncodeRegister(const coppice_job_request& request, std::string_view 
   for (uint32_t i = 0; i < request.endpoint_count; ++i) {
     writer.Element(3, View(request.endpoints[i]));
   }
-  return writer.Bytes(5, Milliseconds(request.lease_ms)).text();
+  return writer.Bytes(5, Milliseconds(request.lease_ms)).Number(6, request.partition).text();
 }
 
 bool DecodeJobId(std::string_view message, uint64_t& job) {

@@ -409,6 +409,7 @@ void Session::RegisterJob() {
     request.endpoints = endpoints.data();
     request.endpoint_count = static_cast<uint32_t>(world_size_);
     request.hold = 1;
+    request.partition = settings_.partition;
     if (nameless > 0) {
       Say(std::to_string(nameless) + " of " + std::to_string(world_size_) +
           " ranks have no agent; start coppice-agent there, or set COPPICE_HOST. " + LastError());

@@ -62,6 +62,16 @@ class Reader {
     return preset;
   }
 
+  uint32_t Partition(const char* name) {
+    const std::string value = Text(name);
+    if (value.empty()) return 0;
+    char* end = nullptr;
+    const unsigned long number = std::strtoul(value.c_str(), &end, 0);
+    if (*end == '\0' && number >= 1 && number <= 0x7fff) return static_cast<uint32_t>(number);
+    Complain(name, value, "a partition, 0x0001 to 0x7fff", "the nodes' own");
+    return 0;
+  }
+
   // One of the words, which stand in the order of the enumerators; the first one is the preset.
   template <class Value, size_t kCount>
   Value Word(const char* name, const char* const (&words)[kCount]) {
@@ -96,6 +106,7 @@ Settings ReadSettings(const SettingSource& source, std::string* problems) {
   settings.agent = reader.Text("COPPICE_AGENT");
   settings.host = reader.Text("COPPICE_HOST");
   settings.application = reader.Text("COPPICE_APPLICATION");
+  settings.partition = reader.Partition("COPPICE_PARTITION");
   settings.trace_file = reader.Text("COPPICE_TRACE");
   settings.has_trace_file = !settings.trace_file.empty();
   settings.put_pattern = reader.Switch("COPPICE_TRACE_PUT");

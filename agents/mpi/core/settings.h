@@ -55,6 +55,7 @@ struct Settings : AgreedSettings {
   std::string agent;             // COPPICE_AGENT: socket of the node's agent; empty: the usual one
   std::string host;              // COPPICE_HOST: this node's name in the fabric; empty: the agent's
   std::string application;       // COPPICE_APPLICATION: of stored patterns; empty: the program's
+  uint32_t partition = 0;        // COPPICE_PARTITION: of the job; 0: the one that its nodes share
   std::string trace_file;        // COPPICE_TRACE: where rank 0 writes the pattern; empty: no file
   int start_timeout_ms = 20000;  // COPPICE_START_TIMEOUT_MS: for all ranks to say they are here
   bool verbose = false;  // COPPICE_VERBOSE=1: rank 0 says on stderr what was done and why not

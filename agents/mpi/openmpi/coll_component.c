@@ -56,6 +56,8 @@ static struct {
      NULL},
     {"COPPICE_HOST", "host", true, "This node's name in the fabric (the agent's)", NULL},
     {"COPPICE_APPLICATION", "application", true, "The job's name (the program's)", NULL},
+    {"COPPICE_PARTITION", "partition", true,
+     "The job's partition, such as 0x0001 (the one that its nodes share)", NULL},
     {"COPPICE_TIMEOUT_MS", "timeout_ms", true, "Of each question to the agent (2000)", NULL},
     {"COPPICE_START_TIMEOUT_MS", "start_timeout_ms", true,
      "Within which all ranks say that they have this component (20000)", NULL},
