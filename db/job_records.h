@@ -112,6 +112,7 @@ struct PlacementRecord {
   bool is_exclusive = false;          // nobody else may be placed on the nodes' leaf switches
   absl::Duration term;                // that each renewal begins anew
   uint64_t fabric_version = 0;        // snapshot that it was planned on
+  PartitionNum partition;             // of the job to come; 0: none, or of an earlier release
   std::string reason;                 // in words
   PlacementMeasures measures;
   bool is_optimal = false;  // nothing costs less, as far as is known

@@ -11,7 +11,7 @@ namespace {
 constexpr char kPlacementColumns[] = R"sql(
     id, request_id, request_fingerprint, name, owner, nodes, ranks_per_node, permutation,
     is_exclusive, term_ns, fabric_version, reason, measures, state, job_id, created_ns, ended_ns,
-    by_administrator)sql";
+    by_administrator, partition)sql";
 
 constexpr const char* kPlacementStates[] = {nullptr, "held", "started", "released", "expired"};
 
@@ -21,7 +21,7 @@ absl::Status FillPlacement(const Statement& row, PlacementRecord& record) {
   row.Read(record.id, record.request_id, record.request_fingerprint, record.name, record.owner,
            nodes, record.ranks_per_node, permutation, record.is_exclusive, record.term,
            record.fabric_version, record.reason, measures, state, record.job, record.created,
-           record.ended, record.by_administrator);
+           record.ended, record.by_administrator, record.partition);
   ParseMeasures(measures, record);
   record.state = ValueOf<PlacementState>(kPlacementStates, state);
   absl::StatusOr<std::vector<std::string>> names = ParseTexts(nodes);
@@ -69,12 +69,12 @@ absl::Status PutPlacement(SqliteConnection& db, const PlacementRecord& placement
   AppendNumbers(placement.permutation, permutation);
   absl::Status status =
       db.Sql(absl::StrCat("INSERT INTO placement (", kPlacementColumns, ") VALUES ",
-                          "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'held', NULL, ?, NULL, ?)"))
+                          "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'held', NULL, ?, NULL, ?, ?)"))
           .Run(placement.id, Statement::Optional{placement.request_id},
                placement.request_fingerprint, placement.name, placement.owner, nodes,
                placement.ranks_per_node, permutation, placement.is_exclusive, placement.term,
                placement.fabric_version, placement.reason, MeasuresText(placement),
-               placement.created, placement.by_administrator);
+               placement.created, placement.by_administrator, placement.partition);
   if (!status.ok()) return ExplainPlacement(db, placement, std::move(status));
   for (const std::string& node : placement.nodes) {
     RETURN_IF_ERROR(HoldNode(db, node, placement.id));

@@ -138,10 +138,13 @@ void RefuseWithoutEffect(const CLI::App& command, absl::Span<const OptionWithout
   }
 }
 
-void AddPartitionOption(CLI::App& command, std::string& partition) {
+void AddPartitionOption(CLI::App& command, const std::string& preset,
+                        std::function<void(uint32_t)> set) {
   command
-      .add_option("--partition", partition,
-                  "0x0001 to 0x7fff; default the one that all endpoints share")
+      .add_option_function<std::string>(
+          "--partition",
+          [set = std::move(set)](const std::string& text) { set(*ParsePartition(text)); },
+          "0x0001 to 0x7fff; default " + preset)
       ->check(Understood(ParsePartition, kPartitionMeant));
 }
 

@@ -59,8 +59,9 @@ CLI::Option* AddField(CLI::App& command, const char* name, Message& message,
   }
 }
 
-// Adds --partition, whose text ParsePartition reads.
-void AddPartitionOption(CLI::App& command, std::string& partition);
+// Adds --partition, as ParsePartition reads it. `preset`: which one it is otherwise.
+void AddPartitionOption(CLI::App& command, const std::string& preset,
+                        std::function<void(uint32_t)> set);
 
 // Adds -o wide, behind --json: what is shown without it leaves out what 80 columns do not hold.
 void AddWideOption(CLI::App& command, Session& session);

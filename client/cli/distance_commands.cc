@@ -252,6 +252,8 @@ void AddMeasure(CLI::App& distance, Session& session) {
       ->check(Understood(ParseTransferBytes, "a size in bytes, such as 64K or 1M"));
   AddOver(*command, "Over what; default: each pair over verbs if both nodes have them, else TCP",
           [&request](v1::Transport over) { request.set_transport(over); });
+  AddPartitionOption(*command, "of each pair one in which it can speak",
+                     [&request](uint32_t partition) { request.set_partition(partition); });
 }
 
 void AddList(CLI::App& distance, Session& session) {

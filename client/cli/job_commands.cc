@@ -49,7 +49,6 @@ struct RegisterOptions {
   v1::RegisterJobRequest request;
   std::string endpoints_file;
   std::string lease;
-  std::string partition;
 };
 
 int Register(Session& session, Connection& connection, RegisterOptions& options) {
@@ -65,7 +64,6 @@ int Register(Session& session, Connection& connection, RegisterOptions& options)
   const absl::Status lease = FillDuration("--lease", options.lease, options.request,
                                           &v1::RegisterJobRequest::mutable_lease);
   if (!lease.ok()) return Fail(lease);
-  if (!options.partition.empty()) options.request.set_partition(*ParsePartition(options.partition));
   const auto job = connection.Call(&JobsStub::RegisterJob, options.request);
   if (job.ok()) session.done = absl::StrCat("job ", job->id(), " is registered");
   return ShowJob(session, job);
@@ -238,7 +236,8 @@ void AddJobCommands(CLI::App& app, Session& session) {
                   "Makes a retry harmless: the same id registers once");
   add->add_option("--lease", options.lease,
                   "Term of the lease: 90s, 10m, 24h; default the daemon's, as a rule 60s");
-  AddPartitionOption(*add, options.partition);
+  AddPartitionOption(*add, "the one that all endpoints share",
+                     [&request](uint32_t partition) { request.set_partition(partition); });
   AddWideOption(*AddCommand(*job, session, "list", "Active jobs", ListJobs), session);
   const auto with_id = [&](const char* name, const char* help, auto action) {
     return AddCommandOn(*job, session, name, help, "JOB", "Number of the job", action);

@@ -26,6 +26,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "client/cli/words.h"
+#include "proto/text/option_words.h"
 #include "proto/text/text_file.h"
 
 namespace coppice {
@@ -100,6 +101,8 @@ void AddPlacementRequestOptions(CLI::App& command, PlacementRequestOptions& opti
                          TermNames());
   command.add_option("--budget", options.budget, "Time of a search with a pattern; default 1s")
       ->needs(pattern);
+  AddPartitionOption(command, "the one that all candidates share",
+                     [&options](uint32_t partition) { options.request.set_partition(partition); });
   AddField(command, "--seed", options.request, &v1::PlacementRequest::set_seed, "Of a search");
 }
 
@@ -170,6 +173,9 @@ void PrintPlacements(const Session& session, const Placements& placements,
 void PrintMeasures(const v1::Placement& placement) {
   const v1::PlacementMeasures& m = placement.measures();
   PrintField(std::cout, "nodes", placement.node_list());
+  if (placement.partition() != 0) {
+    PrintField(std::cout, "partition", PartitionText(placement.partition()));
+  }
   std::cout << "switches   " << Counted(m.leaf_switches(), "leaf switch", "es") << " of at least "
             << m.least_leaf_switches() << ", " << Counted(m.pods(), "pod") << "\n"
             << "distance   " << Fixed(m.mean_distance()) << " links between two of them\n"

@@ -60,6 +60,17 @@ Membership Partitions::Of(Guid port, PartitionNum partition) const {
   return MembershipIn(TableOf(port), partition);
 }
 
+std::optional<PartitionNum> Partitions::Between(Guid a, Guid b) const {
+  std::optional<PartitionNum> found;
+  for (const uint16_t key : TableOf(a)) {
+    const std::optional<PartitionNum> partition = PartitionOf(key);
+    if (!partition || !MaySpeak(Of(a, *partition), Of(b, *partition))) continue;
+    if (partition == kDefaultPartition) return partition;
+    if (!found || *partition < *found) found = partition;
+  }
+  return found;
+}
+
 std::optional<uint16_t> Partitions::IndexOf(Guid port, PartitionNum partition) const {
   const absl::Span<const uint16_t> table = TableOf(port);
   const auto full = FindKey(table, static_cast<uint16_t>(partition.value() | kFullBit));

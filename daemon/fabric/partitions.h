@@ -74,6 +74,8 @@ class Partitions final {
   // Empty: nothing is known of the port, or it has no key.
   absl::Span<const uint16_t> TableOf(Guid port) const;
   Membership Of(Guid port, PartitionNum partition) const;
+  // One in which the two may speak: the default partition, else that of the lowest number.
+  std::optional<PartitionNum> Between(Guid a, Guid b) const;
   // Where in its table the port has the key, the full one if it has both.
   std::optional<uint16_t> IndexOf(Guid port, PartitionNum partition) const;
   // Whether a switch lets packets of the partition through its port.

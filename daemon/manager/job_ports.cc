@@ -116,7 +116,7 @@ absl::StatusOr<PartitionNum> ChoosePartition(const Snapshot& snapshot, absl::Spa
                      ": no port of this fabric tells its partitions; ask without one"));
   }
   const std::vector<Guid> distinct = Distinct(ports);
-  if (distinct.empty()) return PartitionNum();
+  if (distinct.empty()) return wanted;
   if (wanted != PartitionNum()) {
     RETURN_IF_ERROR(CheckPartition(snapshot, distinct, wanted));
     return wanted;
@@ -141,6 +141,24 @@ absl::StatusOr<PartitionNum> PartitionOfJob(const Snapshot& snapshot, const JobR
   if (snapshot.partitions->empty()) return PartitionNum();
   if (job.partition != PartitionNum()) return job.partition;
   return ChoosePartition(snapshot, job.endpoints, PartitionNum());
+}
+
+std::shared_ptr<const HostPartitions> FindHostPartitions(const Snapshot& snapshot) {
+  auto found = std::make_shared<HostPartitions>();
+  const Fabric& fabric = *snapshot.fabric;
+  std::vector<Guid> ports;
+  for (uint32_t h = 0; h < fabric.host_count(); ++h) {
+    const absl::Span<const EndpointIndex> cabled = fabric.endpoints_of_host(HostIndex(h));
+    if (cabled.empty()) continue;
+    const Guid port = fabric.endpoint(cabled.front()).port_guid;
+    ports.push_back(port);
+    for (const PartitionNum partition : PartitionsOf(snapshot.partitions->TableOf(port))) {
+      if (snapshot.partitions->Of(port, partition) != Membership::kFull) continue;
+      found->full_members[partition].emplace_back(h);
+    }
+  }
+  found->of_all = ChoosePartition(snapshot, ports, PartitionNum());
+  return found;
 }
 
 std::shared_ptr<const JobPorts> FindJobPorts(const Snapshot& snapshot, const JobRecord& job) {

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/partitions.h"
@@ -40,6 +41,14 @@ absl::StatusOr<PartitionNum> ChoosePartition(const Snapshot& snapshot, absl::Spa
 // Of one that was registered: its own. A job that an earlier release registered has none of its
 // own: as chosen now.
 absl::StatusOr<PartitionNum> PartitionOfJob(const Snapshot& snapshot, const JobRecord& job);
+
+// The hosts whose first ports, which placements give to jobs, are full members of each partition.
+struct HostPartitions {
+  absl::StatusOr<PartitionNum> of_all = PartitionNum();  // as ChoosePartition, of all hosts
+  absl::flat_hash_map<PartitionNum, std::vector<HostIndex>> full_members;  // ascending
+};
+// O(keys of all hosts).
+std::shared_ptr<const HostPartitions> FindHostPartitions(const Snapshot& snapshot);
 
 struct JobPorts {
   static constexpr EndpointIndex kGone{0xffffffff};

@@ -29,6 +29,7 @@ absl::StatusOr<MeasureArgs> ReadMeasurement(const v1::MeasureDistancesRequest& r
   if (request.bandwidth_samples() != 0) args.bandwidth_samples = request.bandwidth_samples();
   if (request.bandwidth_bytes() != 0) args.bandwidth_bytes = request.bandwidth_bytes();
   ASSIGN_OR_RETURN(args.transport, ReadTransport(request.transport()));
+  ASSIGN_OR_RETURN(args.partition, ParsePartitionNum(request.partition()));
   return args;
 }
 
@@ -44,6 +45,7 @@ void ToProto(const PingPong& task, v1::PingPongTask& message) {
   *message.mutable_timeout() = ToDuration(task.timeout);
   message.set_transport(WireOf(kTransports, task.transport));
   message.set_or_tcp(task.or_tcp);
+  message.set_partition(task.partition.value());
 }
 
 void ToProto(const AgentView& agent, v1::Agent& message) {

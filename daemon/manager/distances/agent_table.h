@@ -46,7 +46,8 @@ struct PingPong {
   uint32_t latency_samples = 0, bandwidth_samples = 0, bandwidth_bytes = 0;
   absl::Duration timeout;
   Transport transport = Transport::kTcp;
-  bool or_tcp = false;  // where verbs fail
+  bool or_tcp = false;          // where verbs fail
+  PartitionNum partition = {};  // over verbs; 0: that of the key of index 0
 };
 
 struct PingPongOutcome {

@@ -304,6 +304,9 @@ void DistanceMeter::SendPair(const std::shared_ptr<Measurement>& measurement, co
   const bool have_verbs = a.info.has_verbs && b.info.has_verbs;
   passive.transport = args.transport.value_or(have_verbs ? Transport::kVerbs : Transport::kTcp);
   passive.or_tcp = !args.transport.has_value();
+  if (passive.transport == Transport::kVerbs) {
+    passive.partition = args.partition != PartitionNum() ? args.partition : PartitionOf(hosts);
+  }
   PingPong active = passive;
   active.active = true;
   active.peer = hosts.second;
@@ -318,6 +321,20 @@ void DistanceMeter::SendPair(const std::shared_ptr<Measurement>& measurement, co
   // The one that waits first.
   actions.push_back([link = b.link, task = std::move(passive)] { link->send(task); });
   actions.push_back([link = a.link, task = std::move(active)] { link->send(task); });
+}
+
+PartitionNum DistanceMeter::PartitionOf(const HostPair& hosts) const {
+  const std::shared_ptr<const FabricView> view = manager_->fabric();
+  if (view == nullptr) return PartitionNum();
+  const Fabric& fabric = *view->snapshot->fabric;
+  const auto port_of = [&](const std::string& name) {
+    const std::optional<HostIndex> host = fabric.FindHost(name);
+    const auto cabled = host ? fabric.endpoints_of_host(*host) : absl::Span<const EndpointIndex>();
+    return cabled.empty() ? Guid() : fabric.endpoint(cabled.front()).port_guid;
+  };
+  const auto found =
+      view->snapshot->partitions->Between(port_of(hosts.first), port_of(hosts.second));
+  return found.value_or(PartitionNum());
 }
 
 void DistanceMeter::EndTask(uint64_t id, const std::string& error, Actions& actions) {

@@ -92,6 +92,8 @@ class DistanceMeter final {
   void Proceed(const std::shared_ptr<Measurement>& measurement, Actions& actions);
   void SendPair(const std::shared_ptr<Measurement>& measurement, const HostPair& hosts,
                 Actions& actions);
+  // Of their first ports. 0: none is known in which the two can speak.
+  PartitionNum PartitionOf(const HostPair& hosts) const;
   void EndTask(uint64_t id, const std::string& error, Actions& actions);
   void EndPair(const std::shared_ptr<Measurement>& measurement, const HostPair& hosts,
                const std::string& error, Actions& actions);

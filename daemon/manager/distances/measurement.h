@@ -73,6 +73,7 @@ struct MeasureArgs {
   uint32_t bandwidth_bytes = 1 << 20;
   // None: each pair over verbs where both agents have them and they work, else over TCP.
   std::optional<Transport> transport;
+  PartitionNum partition = {};  // over verbs; 0: each pair's own (Partitions::Between)
 };
 
 // INVALID_ARGUMENT, naming the number: 0, or more than the most of it.

@@ -58,6 +58,43 @@ absl::Status WithHolders(const PlacementSnapshot& placing, const PlacementConstr
   return told;
 }
 
+// Of the job to come: as asked for, else the one that all candidates share.
+absl::StatusOr<PartitionNum> PartitionOfTask(const PlacementSnapshot& placing,
+                                             const PlacementTask& task,
+                                             const PlacementConstraints& constraints) {
+  if (task.partition == PartitionNum() && constraints.candidates.empty()) {
+    return placing.partitions->of_all;
+  }
+  const Fabric& fabric = *placing.snapshot.fabric;
+  std::vector<Guid> ports;
+  if (task.partition == PartitionNum()) {
+    for (const HostIndex host : constraints.candidates) {
+      const auto cabled = fabric.endpoints_of_host(host);
+      if (!cabled.empty()) ports.push_back(fabric.endpoint(cabled.front()).port_guid);
+    }
+  }
+  return ChoosePartition(placing.snapshot, ports, task.partition);
+}
+
+// What is held and, beyond that, out: the hosts whose first ports are no full members, which is how
+// many. 0: `barred` is left empty.
+uint32_t BarHosts(const PlacementSnapshot& placing, PartitionNum partition, Occupancy& barred) {
+  if (partition == PartitionNum()) return 0;
+  const auto found = placing.partitions->full_members.find(partition);
+  const size_t hosts = placing.snapshot.fabric->host_count();
+  const size_t members = found == placing.partitions->full_members.end() ? 0 : found->second.size();
+  if (members == hosts) return 0;
+  std::vector<bool> is_member(hosts);
+  if (members > 0) {
+    for (const HostIndex host : found->second) is_member[host.value()] = true;
+  }
+  barred = placing.occupancy;
+  for (size_t h = 0; h < hosts; ++h) {
+    if (!is_member[h]) barred.is_out[h] = true;
+  }
+  return static_cast<uint32_t>(hosts - members);
+}
+
 // A search with a pattern has memory for each position. More than a job may have no start takes.
 absl::Status CheckPositions(const PlacementTask& task, uint32_t most) {
   const uint64_t positions = uint64_t{task.constraints.host_count} * task.ranks_per_node;
@@ -207,17 +244,30 @@ absl::StatusOr<PlacementSnapshot> Placements::TakeSnapshot() {
 }
 
 absl::StatusOr<PlacementPlan> Placements::PlanOne(const PlacementSnapshot& placing,
-                                                  const PlacementTask& task,
-                                                  CallBudget& budget) const {
+                                                  const PlacementTask& task, CallBudget& budget,
+                                                  PartitionNum& partition) const {
   ASSIGN_OR_RETURN(const PlacementRequest request,
                    ReadTask(*placing.snapshot.fabric, task, options_->placement.weights));
+  ASSIGN_OR_RETURN(partition, PartitionOfTask(placing, task, request.constraints));
+  Occupancy barred;
+  const uint32_t barred_hosts = BarHosts(placing, partition, barred);
   const absl::Duration end = clock_->Monotonic() + budget.NextOf(task);
   const auto stopped = [&, this] { return budget.IsCancelled() || clock_->Monotonic() >= end; };
   const auto remaining = [&, this] { return absl::ToDoubleSeconds(end - clock_->Monotonic()); };
-  absl::StatusOr<PlacementPlan> plan = Place(placing.snapshot, *placing.index, placing.occupancy,
-                                             request, SearchControl(stopped, nullptr, remaining));
-  if (plan.ok() || !absl::IsResourceExhausted(plan.status())) return plan;
-  return WithHolders(placing, request.constraints, plan.status());
+  absl::StatusOr<PlacementPlan> plan =
+      Place(placing.snapshot, *placing.index, barred_hosts > 0 ? barred : placing.occupancy,
+            request, SearchControl(stopped, nullptr, remaining));
+  if (plan.ok()) return plan;
+  absl::Status refusal = plan.status();
+  if (barred_hosts > 0) {
+    refusal = absl::Status(
+        refusal.code(),
+        absl::StrCat(refusal.message(), "; ", barred_hosts, " of ", barred.is_out.size(),
+                     " nodes are out as their first ports are no full members of partition ",
+                     ToString(partition)));
+  }
+  if (!absl::IsResourceExhausted(refusal)) return refusal;
+  return WithHolders(placing, request.constraints, refusal);
 }
 
 PlacementRecord Placements::RecordOf(const CreatePlacementArgs& args) const {
@@ -242,7 +292,8 @@ absl::Status Placements::PlanAll(PlacementSnapshot& placing, Draft& draft, CallB
   for (size_t i = 0; i < draft.size(); ++i) {
     RETURN_IF_ERROR(budget.Check());
     const PlacementTask& task = draft[i].args.task;
-    const absl::StatusOr<PlacementPlan> plan = PlanOne(placing, task, budget);
+    PartitionNum partition;
+    const absl::StatusOr<PlacementPlan> plan = PlanOne(placing, task, budget, partition);
     const bool is_advice_against = is_advice && (absl::IsResourceExhausted(plan.status()) ||
                                                  absl::IsFailedPrecondition(plan.status()));
     if (!plan.ok() && !is_advice_against) return At(draft, i, plan.status());
@@ -250,6 +301,7 @@ absl::Status Placements::PlanAll(PlacementSnapshot& placing, Draft& draft, CallB
     if (!is_advice) *record = RecordOf(draft[i].args);
     record->fabric_version = fabric.version();
     PlacementView& view = draft[i].view;
+    record->partition = partition;
     if (plan.ok()) {
       Fill(fabric, *plan, task, *record);
       draft[i].wish = {record->nodes, LeavesOf(*placing.index, plan->hosts), record->is_exclusive};

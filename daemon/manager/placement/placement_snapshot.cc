@@ -193,6 +193,7 @@ void PlacementSnapshotKeeper::Begin(const FabricView& view) {
   fabric_ = view.snapshot->fabric;
   routes_ = view.snapshot->routes;
   index_ = PlacementIndex::Make(*view.snapshot);
+  partitions_ = FindHostPartitions(*view.snapshot);
   holders_.clear();
   labels_.clear();
   numbers_of_.assign(fabric_->host_count(), {});
@@ -290,6 +291,7 @@ absl::StatusOr<PlacementSnapshot> PlacementSnapshotKeeper::Compose(Holding holdi
     if (!holders_.contains(Key(true, placement->id.value()))) AddPlacement(*placement);
   }
   placing.index = index_;
+  placing.partitions = partitions_;
   placing.generation = holding.generation;
   placing.holders = labels_;
   Occupancy& occupancy = placing.occupancy;

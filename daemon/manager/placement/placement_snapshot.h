@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "daemon/base/strong_id.h"
+#include "daemon/manager/job_ports.h"
 #include "daemon/manager/tables.h"
 #include "daemon/placement/placement_index.h"
 #include "daemon/placement/placement_request.h"
@@ -132,9 +133,10 @@ std::vector<HostIndex> HostsOfPlacement(const Fabric& fabric, const PlacementRec
 std::vector<Guid> LeavesOf(const PlacementIndex& index, absl::Span<const HostIndex> hosts);
 
 struct PlacementSnapshot {
-  std::shared_ptr<const FabricView> view;       // never null
-  Snapshot snapshot;                            // the view's, with the load promised as well
-  std::shared_ptr<const PlacementIndex> index;  // never null
+  std::shared_ptr<const FabricView> view;            // never null
+  Snapshot snapshot;                                 // the view's, with the load promised as well
+  std::shared_ptr<const PlacementIndex> index;       // never null
+  std::shared_ptr<const HostPartitions> partitions;  // never null
   Occupancy occupancy;
   uint64_t generation = 0;                  // of NodeHolds
   std::map<uint32_t, std::string> holders;  // "job:7 of ada", by their numbers in `occupancy`
@@ -207,6 +209,7 @@ class PlacementSnapshotKeeper {
   std::shared_ptr<const Routes> routes_;
   std::shared_ptr<const FabricView> view_;
   std::shared_ptr<const PlacementIndex> index_;
+  std::shared_ptr<const HostPartitions> partitions_;
   absl::flat_hash_map<Key, Holder> holders_;
   std::vector<std::vector<uint32_t>> numbers_of_;  // [host] of its holders, as they came
   std::vector<uint32_t> channel_users_;

@@ -175,6 +175,10 @@ uint64_t FingerprintOf(const CreatePlacementArgs& args) {
     fingerprint.Add(uint64_t{task.pattern->rank_count()}).Add(uint64_t{task.pattern->pair_count()});
     fingerprint.Add(task.pattern->total_bytes());
   }
+  // Came later: says nothing where it is not set.
+  if (task.partition != PartitionNum()) {
+    fingerprint.Add("partition").Add(uint64_t{task.partition.value()});
+  }
   return fingerprint.value();
 }
 
@@ -218,7 +222,7 @@ absl::StatusOr<JobRecord> Placements::JobOf(const PlacementRecord& placement,
   } else {
     for (uint64_t p = 0; p < positions; ++p) job.endpoints.push_back(ports[p / per_node]);
   }
-  ASSIGN_OR_RETURN(job.partition, ChoosePartition(*view->snapshot, ports, PartitionNum()));
+  ASSIGN_OR_RETURN(job.partition, ChoosePartition(*view->snapshot, ports, placement.partition));
   job.request_id = args.request_id;
   job.request_fingerprint = FingerprintOf(args);
   job.name = args.display_name.empty() ? placement.name : args.display_name;

@@ -35,7 +35,8 @@ struct PlacementTask {
   uint32_t ranks_per_node = 1;
   uint32_t trees = 0;
   uint64_t seed = 1;
-  absl::Duration budget;  // of a search with a pattern; zero: the default
+  absl::Duration budget;        // of a search with a pattern; zero: the default
+  PartitionNum partition = {};  // whose full members the nodes are; 0: which the candidates share
 };
 
 struct CreatePlacementArgs {

@@ -115,7 +115,7 @@ class Placements final : private UseCase {
   bool Begin(const Draft& draft, Callback<Views>& done);
   absl::Status CheckRoom(const Draft& draft) const;  // with mu_ held
   absl::StatusOr<PlacementPlan> PlanOne(const PlacementSnapshot& placing, const PlacementTask& task,
-                                        CallBudget& budget) const;
+                                        CallBudget& budget, PartitionNum& partition) const;
   PlacementRecord RecordOf(const CreatePlacementArgs& args) const;  // before it is planned
   // Each beside those before it. Of advice a refusal is in the view.
   absl::Status PlanAll(PlacementSnapshot& placing, Draft& draft, CallBudget& budget,

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 namespace coppice {
 
@@ -16,6 +17,7 @@ struct DevicePort {
   std::string state = "4: ACTIVE";
   std::string layer = "InfiniBand";
   std::string prefix = "fe80:0000:0000:0000";
+  std::vector<std::string> keys = {"0xffff"};
 };
 
 class DeviceFolder final {
@@ -35,6 +37,10 @@ class DeviceFolder final {
     std::filesystem::create_directories(folder / "gids");
     std::ofstream(folder / "link_layer") << port.layer << "\n";
     std::ofstream(folder / "state") << port.state << "\n";
+    std::filesystem::create_directories(folder / "pkeys");
+    for (size_t i = 0; i < port.keys.size(); ++i) {
+      std::ofstream(folder / "pkeys" / std::to_string(i)) << port.keys[i] << "\n";
+    }
     std::ofstream(folder / "gids" / "0") << port.prefix << ":" << port.guid << "\n";
   }
   void Clear() const {

@@ -46,7 +46,7 @@ struct Ends {
 // A run of a program, as the double notes it.
 struct ProgramNote {
   pid_t process;
-  std::string program, role, device, port, bytes, iterations;
+  std::string program, role, device, port, bytes, iterations, key_index;
 };
 
 // PATH leads to the double alone.
@@ -92,7 +92,7 @@ class PerftestTest : public ::testing::Test {
     std::istringstream lines(ReadWholeFile(scratch_.path() + "/runs"));
     std::vector<ProgramNote> runs;
     for (ProgramNote run; lines >> run.process >> run.program >> run.role >> run.device >>
-                          run.port >> run.bytes >> run.iterations;) {
+                          run.port >> run.bytes >> run.iterations >> run.key_index;) {
       runs.push_back(run);
     }
     return runs;
@@ -153,6 +153,23 @@ TEST_F(PerftestTest, MeasuresOverVerbs) {
   EXPECT_THAT(
       runs, ElementsAre("ib_write_bw client left 1 200000 5", "ib_write_bw server right 2 200000 5",
                         "ib_write_lat client left 1 8 10", "ib_write_lat server right 2 8 10"));
+}
+
+// Each side where its own table has the key.
+TEST_F(PerftestTest, PacketsAreOfThePartition) {
+  left_.Put({.device = "left", .guid = "0000:0000:0000:0003", .keys = {"0xffff", "0x0005"}});
+  right_.Put({.device = "right",
+              .number = 2,
+              .guid = "0000:0000:0000:0004",
+              .keys = {"0x7fff", "0x0005", "0x0000", "0x8005"}});
+  active_.port.partition = passive_.port.partition = 5;
+  const Ends ends = Measure();
+  ASSERT_TRUE(ends.active.ok()) << ends.active.status();
+  EXPECT_EQ(ends.active->transport, PingPongTransport::kVerbs);
+  EXPECT_EQ(Runs().size(), 4u);
+  for (const ProgramNote& run : Runs()) EXPECT_EQ(run.key_index, run.device == "left" ? "1" : "3");
+  passive_.port.partition = 6;
+  ExpectTcpInstead("right port 2: the port is not in partition 0x0006");
 }
 
 // In messages that need little locked memory, and never fewer than the programs take.
@@ -227,6 +244,7 @@ TEST_F(PerftestTest, ArgumentsAreNoShells) {
 TEST_F(PerftestTest, TheRealProgramsTakeTheArguments) {
   left_.Clear();
   left_.Put({.device = "nowhere_0"});
+  active_.port.partition = 0x7fff;
   right_.Clear();
   right_.Put({.device = "nowhere_1"});
   active_.latency_samples = 1;

@@ -41,6 +41,43 @@ TEST_F(PlacementsTest, HoldsNodesOfOneLeafSwitch) {
   EXPECT_THAT(EventsOf("placement.created"), SizeIs(2));
 }
 
+TEST_F(PlacementsTest, NodesAreFullMembersOfThePartition) {
+  auto partitions = std::make_shared<Partitions>();
+  for (uint32_t host = 0; host < 16; ++host) {
+    const uint16_t key = host < 8 ? 0x8001 : host < 12 ? 0x0001 : 0x8002;
+    partitions->Set(PortGuid(host), {0x7fff, key});
+  }
+  Boot(Options(), /*sweep=*/false);
+  SweepResult swept;
+  swept.fabric = SmallFabric();
+  swept.partitions = partitions;
+  port_.Set(absl::StatusOr<SweepResult>(std::move(swept)));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  const auto in = [](uint16_t partition, CreatePlacementArgs args) {
+    args.task.partition = PartitionNum(partition);
+    return args;
+  };
+  const auto view = Place(in(1, Nodes(6)));
+  ASSERT_TRUE(view.ok()) << view.status();
+  EXPECT_EQ(view->record->partition, PartitionNum(1));
+  for (const std::string& node : view->record->nodes) EXPECT_LT(std::stoi(node.substr(1)), 8);
+  EXPECT_EQ(*store_.GetPlacement(view->record->id), *view->record);
+  EXPECT_REFUSED(Place(in(1, Nodes(3))).status(), StatusCode::kResourceExhausted,
+                 "; 8 of 16 nodes are out as their first ports are no full members of partition "
+                 "0x0001");
+  CreatePlacementArgs limited = in(1, Nodes(1));
+  limited.task.include = {"n9"};
+  EXPECT_REFUSED(Place(limited).status(), StatusCode::kFailedPrecondition, "n9 to include is out");
+  // Without a partition: the one that all of them share.
+  EXPECT_REFUSED(Place(Nodes(2)).status(), StatusCode::kFailedPrecondition,
+                 "partition 0x7fff: ports n0/1 (0000000000005000) and n1/1");
+  const auto shared = Place(Nodes(2, "", {"n[12-15]"}));
+  ASSERT_TRUE(shared.ok()) << shared.status();
+  EXPECT_EQ(shared->record->partition, PartitionNum(2));
+  // And the job has it.
+  EXPECT_EQ(StartOf(view->record->id)->record->partition, PartitionNum(1));
+}
+
 TEST_F(PlacementsTest, TooFewFreeNodesSayWhoHoldsThem) {
   Boot();
   PlaceNodes(10);
