@@ -105,6 +105,7 @@ v1::PingPongResult Measurer::Measure(const Waiting& waiting) {
   if (task.transport() == v1::TRANSPORT_VERBS) plan.transport = PingPongTransport::kVerbs;
   plan.or_tcp = task.or_tcp();
   plan.port = port_;
+  plan.port.partition = static_cast<uint16_t>(task.partition() & 0x7fff);
   v1::PingPongResult result;
   result.set_id(task.id());
   if (task.active()) {

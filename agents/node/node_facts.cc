@@ -92,6 +92,25 @@ bool IsChosen(const InfinibandPort& port, const PortChoice& choice) {
          (choice.port == 0 || port.number == choice.port) && (guids.empty() || is_named);
 }
 
+// Where the port's table has the key of the partition, a full member's if it has both:
+// ports/N/pkeys/I holds "0xffff". nullopt: nowhere.
+std::optional<uint32_t> KeyIndexOf(const std::filesystem::path& port, uint16_t partition) {
+  std::optional<uint32_t> found;
+  bool is_full = false;
+  for (const auto& file : Entries(port / "pkeys")) {
+    uint32_t index = 0, key = 0;
+    if (!absl::SimpleAtoi(file.filename().string(), &index) ||
+        !absl::SimpleHexAtoi(ReadLine(file), &key) || (key & 0x7fff) != partition) {
+      continue;
+    }
+    const bool full = (key & 0x8000) != 0;
+    if (found && (is_full || !full) && (is_full != full || *found < index)) continue;
+    found = index;
+    is_full = full;
+  }
+  return found;
+}
+
 }  // namespace
 
 std::string GuidOfGid(absl::string_view gid) {
@@ -167,12 +186,19 @@ absl::StatusOr<PortChoice> ParsePortChoice(absl::string_view text) {
 absl::StatusOr<InfinibandPort> FindPort(const PortChoice& choice) {
   if (choice.is_none) return absl::NotFoundError("measure_device is none");
   absl::Status why = NoPort(choice);
-  for (const InfinibandPort& port : ReadInfinibandPorts(choice.devices)) {
+  for (InfinibandPort& port : ReadInfinibandPorts(choice.devices)) {
     if (!IsChosen(port, choice)) continue;
-    if (port.state == kActive) return port;
+    const bool is_active = port.state == kActive;
+    if (is_active && choice.partition != 0) {
+      const std::filesystem::path device = std::filesystem::path(choice.devices) / port.device;
+      port.key_index = KeyIndexOf(device / "ports" / absl::StrCat(port.number), choice.partition);
+    }
+    if (is_active && (choice.partition == 0 || port.key_index)) return std::move(port);
     if (!absl::IsNotFound(why)) continue;
     why = absl::FailedPreconditionError(
-        absl::StrCat(NameOf(port), ": the port is not active (", port.state, ")"));
+        is_active ? absl::StrCat(NameOf(port), ": the port is not in partition 0x",
+                                 absl::Hex(choice.partition, absl::kZeroPad4))
+                  : absl::StrCat(NameOf(port), ": the port is not active (", port.state, ")"));
   }
   return why;
 }

@@ -24,11 +24,12 @@ constexpr char kDevices[] = "/sys/class/infiniband";
 NodeFacts ReadNodeFacts(const std::string& devices = kDevices);
 
 struct InfinibandPort {
-  std::string device;         // "mlx5_0"
-  uint8_t number = 0;         // from 1
-  std::string guid;           // 16 hex digits
-  std::string subnet_prefix;  // likewise
-  std::string state;          // "4: ACTIVE"
+  std::string device;                      // "mlx5_0"
+  uint8_t number = 0;                      // from 1
+  std::string guid;                        // 16 hex digits
+  std::string subnet_prefix;               // likewise
+  std::string state;                       // "4: ACTIVE"
+  std::optional<uint32_t> key_index = {};  // of the partition that was asked for
 };
 
 // Ports of link layer InfiniBand below `root`, which is laid out as /sys/class/infiniband, by
@@ -48,6 +49,7 @@ struct PortChoice {
   uint8_t port = 0;                     // from 1; 0: any
   std::vector<std::string> port_guids;  // one of these, 16 hex digits each; empty: any
   std::string devices = kDevices;       // laid out as that
+  uint16_t partition = 0;               // which it has to be in; 0: any
 };
 
 // "mlx5_0 port 1".
@@ -57,7 +59,7 @@ std::string NameOf(const InfinibandPort& port);
 absl::StatusOr<PortChoice> ParsePortChoice(absl::string_view text);
 
 // Devices by name. NOT_FOUND: the node has no such port. FAILED_PRECONDITION, naming device and
-// port: it is not active.
+// port: it is not active, or not in the partition.
 absl::StatusOr<InfinibandPort> FindPort(const PortChoice& choice);
 
 }  // namespace coppice

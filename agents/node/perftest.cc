@@ -94,12 +94,19 @@ absl::StatusOr<PingPongFigures> Measure(MeasuringSocket& socket, const PortChoic
   if (!port.ok()) return port.status();
   PingPongFigures figures;
   figures.transport = PingPongTransport::kVerbs;
-  const auto latency = Run(socket, *port, is_active, LatencyProgram(numbers), ParseLatencyReport);
+  const auto in_partition = [&](PerftestProgram program) {
+    if (port->key_index) {
+      program.options.push_back(absl::StrCat("--pkey_index=", *port->key_index));
+    }
+    return program;
+  };
+  const auto latency =
+      Run(socket, *port, is_active, in_partition(LatencyProgram(numbers)), ParseLatencyReport);
   if (!latency.ok()) return latency.status();
   figures.latency_us = *latency;
   if (numbers.transfers == 0) return figures;
   const auto bandwidth =
-      Run(socket, *port, is_active, BandwidthProgram(numbers), ParseBandwidthReport);
+      Run(socket, *port, is_active, in_partition(BandwidthProgram(numbers)), ParseBandwidthReport);
   if (!bandwidth.ok()) return bandwidth.status();
   figures.bandwidth_gbps = *bandwidth;
   return figures;

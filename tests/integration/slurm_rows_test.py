@@ -96,6 +96,11 @@ class RowsTest(unittest.TestCase):
             found = comment.wishes_in(text)
             self.assertEqual((found.pattern, found.trees, len(found.unread)),
                              (pattern, trees, unread), text)
+        for text, partition, unread in (
+                ("coppice-partition=0x8001 coppice-trees=2", "0x8001", 0), ("coppice-partition=1", "", 1),
+                ("coppice-partition=0x", "", 1), ("coppice-partition=0x00001", "", 1)):
+            found = comment.wishes_in(text)
+            self.assertEqual((found.partition, len(found.unread)), (partition, unread), text)
         for word in comment.wishes_in("coppice-trees=\x1b[2J" + "9" * 500).unread:
             self.assertTrue(word.isprintable() and len(word) < 100, word)
 
@@ -333,7 +338,10 @@ class OrderTest(unittest.TestCase):
         asked.ask = ask
         for _ in range(2):
             self.assertEqual(
-                self.registrar(asked).register_hosts(self.allocation(), ["n1"], 60, {}), "9")
+                self.registrar(asked).register_hosts(
+                    self.allocation(), ["n1"], 60, comment.Wishes(partition="0x0001"), {}), "9")
+        for arguments, _ in asked.questions:
+            self.assertEqual(arguments[arguments.index("--partition") + 1], "0x0001")
         ids = [arguments[-1] for arguments, _ in asked.questions]
         self.assertEqual(len(set(ids)), 3)  # the one that is known, and each time one that is not
 

@@ -92,7 +92,8 @@ def options():
         misuse("there is no such program")
     short, long = known[NAME]
     try:
-        given, rest = getopt.getopt(sys.argv[1:], "d:i:s:n:p:F" + "".join(o[1] for o in short), long)
+        given, rest = getopt.getopt(sys.argv[1:], "d:i:s:n:p:F" + "".join(o[1] for o in short),
+                                    long + ["pkey_index="])
     except getopt.GetoptError as error:
         misuse(str(error))
     values = dict(given)
@@ -161,7 +162,7 @@ def main():
     values, server = options()
     device, size, iterations = values["-d"], values["-s"], values["-n"]
     note("runs", f"{os.getpid()} {NAME} {'client' if server else 'server'} {device} {values['-i']} "
-                 f"{size} {iterations}")
+                 f"{size} {iterations} {values.get('--pkey_index', '-')}")
     fault_at("start", device)
     if server is None:
         print("\n************************************\n* Waiting for client to connect... *\n"

@@ -15,7 +15,8 @@ JOB_MARK = re.compile(r"(?:^|\s)coppice-(?:ordered-)?job=(\d+)\s*$", re.A)
 LONGEST_TOLD = 60
 
 # What may stand behind "coppice-...=". Names of patterns are the daemon's (PutPattern).
-WISHES = {"pattern": re.compile(r"[A-Za-z0-9._+/@-]{1,128}"), "trees": re.compile(r"[1-9][0-9]{0,3}")}
+WISHES = {"pattern": re.compile(r"[A-Za-z0-9._+/@-]{1,128}"), "trees": re.compile(r"[1-9][0-9]{0,3}"),
+          "partition": re.compile(r"0x[0-9A-Fa-f]{1,4}")}
 
 
 def job_in(comment):
@@ -40,6 +41,7 @@ class Wishes:
     """Of a job's user."""
     pattern: str = ""  # under which its communication is stored; "": none
     trees: int = 0     # of type II, which it will ask for
+    partition: str = ""  # of the fabric, as partitions.conf has it; "": the one that its nodes share
     unread: tuple = ()  # words that look like wishes and are none, fit to be told
 
 
@@ -47,7 +49,8 @@ NO_WISHES = Wishes()
 
 
 def wishes_in(comment):
-    """Of the words "coppice-pattern=NAME" and "coppice-trees=K"; the first of a kind counts."""
+    """Of the words "coppice-pattern=NAME", "coppice-trees=K" and "coppice-partition=0x0001"; the first
+    of a kind counts."""
     found, unread = {}, []
     for word in unmarked(comment).split():
         key, is_wish, value = word.partition("=")
@@ -58,4 +61,10 @@ def wishes_in(comment):
             found[key] = value
         else:
             unread.append(ascii(word[:LONGEST_TOLD]))
-    return Wishes(found.get("pattern", ""), int(found.get("trees", 0)), tuple(unread))
+    return Wishes(found.get("pattern", ""), int(found.get("trees", 0)), found.get("partition", ""),
+                  tuple(unread))
+
+
+def in_partition(wishes):
+    """Options of coppicectl."""
+    return ["--partition", wishes.partition] if wishes.partition else []

@@ -10,7 +10,7 @@ import dataclasses
 import os
 import re
 
-from coppice_slurm.comment import NO_WISHES, marked
+from coppice_slurm.comment import NO_WISHES, in_partition, marked
 from coppice_slurm.daemon import Refused
 from coppice_slurm.known_jobs import KnownJobs
 
@@ -60,7 +60,7 @@ class Registrar:
             each = allocation.ranks_per_node()
             job = self.register_hosts(
                 allocation, hosts or [node for node in allocation.nodes for _ in range(each)],
-                lease_s, how)
+                lease_s, wishes, how)
         self.known.add(job, name_of(self.cluster, allocation.number))
         self.slurm.update(allocation.number,
                           Comment=marked(allocation.comment, job, is_ordered))
@@ -83,13 +83,13 @@ class Registrar:
             raise ValueError(f"coppicectl map: no order of {len(nodes) * each} ranks")
         return [nodes[position // each] for position in positions]
 
-    def register_hosts(self, allocation, hosts, lease_s, how):
+    def register_hosts(self, allocation, hosts, lease_s, wishes, how):
         """`hosts`: of each rank."""
         name = name_of(self.cluster, allocation.number)
         # Another one for each run of a job: a job that was requeued was submitted anew.
         run = f"{name}@{allocation.facts['SubmitTime']}.{allocation.facts['RestartCnt']}"
         command = ("job", "register", "--endpoints", "-", "--name", name, "--lease",
-                   f"{lease_s:.0f}s", "--request-id")
+                   f"{lease_s:.0f}s", *in_partition(wishes), "--request-id")
         stdin = "".join(host + "\n" for host in hosts)
         try:
             return self.daemon.ask(*command, run, stdin=stdin, **how)["id"]

@@ -13,7 +13,7 @@ A job that does not fit now keeps its partition's turn: no later one is steered 
 
 import time
 
-from coppice_slurm.comment import NO_WISHES, wishes_in
+from coppice_slurm.comment import NO_WISHES, in_partition, wishes_in
 from coppice_slurm.daemon import Away, Refused
 from coppice_slurm.registrar import PLACEMENT_MARK, even_ranks, name_of
 from coppice_slurm.slurm import PATIENCE_S, Failed
@@ -137,7 +137,7 @@ class Steering:
         command = ["placement", "create", "--nodes", job["nodes"], "--candidates", "-", "--name",
                    name_of(self.cluster, job["id"]), "--term",
                    f"{self.settings.steer_s + self.settings.retry_s:.0f}s",
-                   *(["--trees", str(wishes.trees)] if wishes.trees else [])]
+                   *(["--trees", str(wishes.trees)] if wishes.trees else []), *in_partition(wishes)]
         how = {"user": job["uid"], "stdin": "".join(node + "\n" for node in candidates)}
         if each is not None:
             try:
