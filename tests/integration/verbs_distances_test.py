@@ -58,7 +58,7 @@ class VerbsDistances(unittest.TestCase):
                       options=["--devices", folder, *options])
 
     def runs(self):
-        """Of programs, so far: process, program, role, device, port, bytes, iterations."""
+        """Of programs, so far: process, program, role, device, port, bytes, iterations, key index."""
         path = os.path.join(self.scratch.name, "runs")
         if not os.path.exists(path):
             return []
@@ -96,8 +96,9 @@ class VerbsDistances(unittest.TestCase):
         self.assertEqual(first.split()[heading.split().index("OVER")], "verbs")
         self.assertIn("verbs, TCP", self.site.good("agent", "list"))
         self.assertEqual(sorted(run[1:] for run in self.runs()), sorted(
-            [["ib_write_lat", role, "mlx5_0", "1", "8", "10"] for role in ("client", "server")] * 3
-            + [["ib_write_bw", role, "mlx5_0", "1", "65536", "5"]
+            [["ib_write_lat", role, "mlx5_0", "1", "8", "10", "-"]
+             for role in ("client", "server")] * 3
+            + [["ib_write_bw", role, "mlx5_0", "1", "65536", "5", "-"]
                for role in ("client", "server")] * 3))
         first = self.site.of_json("distance", "list")["distances"][0]
         self.assertEqual([first[key] for key in ("latency_us", "latency_spread_us",

@@ -442,10 +442,16 @@ TEST_F(SqliteOpenTest, PlacementsOfTheReleaseBeforeAreRead) {
       R"("cost":8.5666666666666664,"is_optimal":1})";
   const std::string row = R"(NULL, 7, '', 'ada', '["n1"]', 1, '[]', 0, 300000000000, 3, 'why', ')" +
                           measures + "', 'held', NULL, 5, NULL, 0)";
-  { ASSERT_TRUE(SqliteStore::Open(path_).ok()); }
-  ASSERT_EQ(RawDatabase(path_).Run("INSERT INTO placement VALUES (1, " + row +
-                                   "; INSERT INTO placement_node VALUES ('n1', 1)"),
-            "");
+  {
+    auto connection = SqliteConnection::Open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                                             absl::ZeroDuration());
+    ASSERT_TRUE(connection.ok());
+    const absl::Status status = Migrate(**connection, Migrations().first(16));
+    ASSERT_TRUE(status.ok()) << status;
+    const std::string rows =
+        "INSERT INTO placement VALUES (1, " + row + "; INSERT INTO placement_node VALUES ('n1', 1)";
+    ASSERT_EQ((*connection)->Execute(rows.c_str()), absl::OkStatus());
+  }
   auto store = SqliteStore::Open(path_);
   ASSERT_TRUE(store.ok()) << store.status();
   PlacementRecord read = (*store)->Load()->placements.at(0);
@@ -454,6 +460,7 @@ TEST_F(SqliteOpenTest, PlacementsOfTheReleaseBeforeAreRead) {
   EXPECT_EQ(read.measures.fragmentation, -1);
   EXPECT_EQ(read.measures.total_distance, 16);
   EXPECT_TRUE(read.is_optimal);
+  EXPECT_EQ(read.partition, PartitionNum(0));
   read.id = PlacementId(2);
   read.nodes = {"n2"};
   ASSERT_APPLIED((*store)->Apply(PutPlacements{{read}}));
