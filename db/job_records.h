@@ -43,6 +43,7 @@ struct JobRecord {
   bool by_administrator = false;  // registered with an administrator's rights
   uint32_t placed_nodes = 0;      // of the placement that it was started from
   PartitionNum partition;         // 0: none, or one of an earlier release, which knew of none
+  std::string account = {};       // that pays; empty: none
   uint32_t dropped_ranks = 0;     // of an ended one whose endpoints are kept no more: their number
   friend bool operator==(const JobRecord&, const JobRecord&) = default;
 };
@@ -113,6 +114,7 @@ struct PlacementRecord {
   absl::Duration term;                // that each renewal begins anew
   uint64_t fabric_version = 0;        // snapshot that it was planned on
   PartitionNum partition;             // of the job to come; 0: none, or of an earlier release
+  std::string account = {};           // that pays; empty: none
   std::string reason;                 // in words
   PlacementMeasures measures;
   bool is_optimal = false;  // nothing costs less, as far as is known
@@ -238,6 +240,7 @@ struct PatternRecord {
   absl::Time created;
   uint64_t stored_bytes = 0;      // of its data
   bool by_administrator = false;  // put with an administrator's rights: everybody's to use
+  std::string account = {};       // that pays; empty: none
   friend bool operator==(const PatternRecord&, const PatternRecord&) = default;
 };
 
@@ -272,15 +275,45 @@ struct DropPattern {
   DeedPtr deed{};
 };
 
-// --- Quotas: limits that an administrator gave to one holder, where the configuration's are for
-// all ---
+// --- Accounts: who pays ---
 
-// A grant counts against its user; accounts and tenants are groups of users.
+// A group of users, within another or within none.
+struct AccountRecord {
+  std::string name;
+  std::string parent = {};  // another account; empty: none
+  std::string tenant = {};  // of all below it, too, that name no other; empty: its parent's
+  friend bool operator==(const AccountRecord&, const AccountRecord&) = default;
+};
+
+inline constexpr size_t kMaxAccountDepth = 16;  // accounts above one
+
+struct AccountUserRecord {
+  std::string user;
+  std::string account;
+  bool is_default = false;  // pays where no account is named; one of a user's at most
+  friend bool operator==(const AccountUserRecord&, const AccountUserRecord&) = default;
+};
+
+// Puts these, which are all that there are, in place of the present ones. INVALID_ARGUMENT: an
+// account without a name or named twice, a parent or a user's account that is not among them,
+// parents in a circle or more
+// than kMaxAccountDepth, a user twice in an account or with two defaults.
+struct PutAccounts {
+  std::vector<AccountRecord> accounts;
+  std::vector<AccountUserRecord> users;
+  DeedPtr deed{};
+};
+
+// --- Quotas: limits that an administrator gave to one holder, where the configuration's are for
+// all users ---
+
+// What a user holds counts against him, against the account that pays and those above it, and
+// against their tenant.
 enum class QuotaHolder : uint8_t { kUser = 1, kAccount = 2, kTenant = 3 };
 
 struct QuotaRecord {
   QuotaHolder kind = QuotaHolder::kUser;
-  std::string holder;  // owner of jobs, as JobRecord has it
+  std::string holder;  // a user as JobRecord::owner has him, an account, or a tenant
   std::string limit;   // "entries"
   int64_t value = 0;   // most that may be held; INT64_MAX: as much as there is
   friend bool operator==(const QuotaRecord&, const QuotaRecord&) = default;

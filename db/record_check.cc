@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -304,6 +306,41 @@ absl::Status Check(const PutQuota& put) {
     return Malformed(name, "name its holder and its limit");
   }
   return quota.value >= 0 ? absl::OkStatus() : Malformed(name, "its value must not be negative");
+}
+
+absl::Status Check(const PutAccounts& put) {
+  absl::flat_hash_map<std::string, std::string> parents;
+  for (const AccountRecord& account : put.accounts) {
+    if (account.name.empty()) return absl::InvalidArgumentError("accounts: one has no name");
+    if (!parents.emplace(account.name, account.parent).second) {
+      return Malformed(absl::StrCat("account ", account.name), "it is named twice");
+    }
+  }
+  for (const AccountRecord& account : put.accounts) {
+    std::string at = account.parent;
+    for (size_t steps = 0; !at.empty(); ++steps) {
+      const auto found = parents.find(at);
+      const std::string name = absl::StrCat("account ", account.name);
+      if (found == parents.end()) return Malformed(name, absl::StrCat("no account is named ", at));
+      if (steps >= kMaxAccountDepth) {
+        return Malformed(name, absl::StrCat("it is within itself, or more than ", kMaxAccountDepth,
+                                            " accounts are above it"));
+      }
+      at = found->second;
+    }
+  }
+  absl::flat_hash_set<std::pair<std::string, std::string>> seen;
+  absl::flat_hash_set<std::string> have_default;
+  for (const AccountUserRecord& user : put.users) {
+    const std::string name = absl::StrCat("user ", user.user, " of account ", user.account);
+    if (user.user.empty()) return Malformed(name, "the user has no name");
+    if (!parents.contains(user.account)) return Malformed(name, "there is no such account");
+    if (!seen.emplace(user.user, user.account).second) return Malformed(name, "it is there twice");
+    if (user.is_default && !have_default.insert(user.user).second) {
+      return Malformed(name, "the user has two default accounts");
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Check(const PutWayTimes& put) {

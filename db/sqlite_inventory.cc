@@ -152,6 +152,20 @@ absl::Status Apply(SqliteConnection& db, const PutQuota& put) {
       .Run(kind, quota.holder, quota.limit, quota.value);
 }
 
+absl::Status Apply(SqliteConnection& db, const PutAccounts& put) {
+  RETURN_IF_ERROR(db.Sql("DELETE FROM account_user").Run());
+  RETURN_IF_ERROR(db.Sql("DELETE FROM account").Run());
+  for (const AccountRecord& account : put.accounts) {
+    RETURN_IF_ERROR(db.Sql("INSERT INTO account (name, parent, tenant) VALUES (?, ?, ?)")
+                        .Run(account.name, account.parent, account.tenant));
+  }
+  for (const AccountUserRecord& user : put.users) {
+    RETURN_IF_ERROR(db.Sql("INSERT INTO account_user (user, account, is_default) VALUES (?, ?, ?)")
+                        .Run(user.user, user.account, user.is_default));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Apply(SqliteConnection& db, const PutProfile& put) {
   if (put.toml.empty()) return db.Sql("DELETE FROM profile").Run();
   return db.Sql("INSERT OR REPLACE INTO profile (id, toml) VALUES (1, ?)").Run(put.toml);
@@ -177,6 +191,17 @@ absl::Status LoadSettings(SqliteConnection& db, StoredState& state) {
                          row.Read(kind, quota.holder, quota.limit, quota.value);
                          quota.kind = ValueOf<QuotaHolder>(kHolders, kind);
                        }));
+  ASSIGN_OR_RETURN(state.accounts,
+                   db.Sql("SELECT name, parent, tenant FROM account ORDER BY name")
+                       .List<AccountRecord>([](const Statement& row, AccountRecord& account) {
+                         row.Read(account.name, account.parent, account.tenant);
+                       }));
+  ASSIGN_OR_RETURN(
+      state.account_users,
+      db.Sql("SELECT user, account, is_default FROM account_user ORDER BY user, account")
+          .List<AccountUserRecord>([](const Statement& row, AccountUserRecord& user) {
+            row.Read(user.user, user.account, user.is_default);
+          }));
   return db.Sql("SELECT toml FROM profile").ForEach([&](const Statement& row) {
     row.Read(state.profile_toml);
   });

@@ -15,7 +15,7 @@ namespace {
 constexpr char kJobColumns[] = R"sql(
     SELECT id, request_id, request_fingerprint, name, owner, kept_bytes, lease_ns, state,
            created_ns, ended_ns, by_administrator, placed_nodes, dropped_ranks,
-           partition FROM job )sql";
+           partition, account FROM job )sql";
 
 constexpr const char* kJobStates[] = {nullptr, "active", "ended", "expired"};
 
@@ -76,7 +76,7 @@ absl::StatusOr<std::vector<JobRecord>> ListJobs(SqliteConnection& db, Statement&
     std::string state;
     row.Read(job.id, job.request_id, job.request_fingerprint, job.name, job.owner, bytes, job.lease,
              state, job.created, job.ended, job.by_administrator, job.placed_nodes,
-             job.dropped_ranks, job.partition);
+             job.dropped_ranks, job.partition, job.account);
     job.state = ValueOf<JobState>(kJobStates, state);
     return ReadRanks(db, job.id, static_cast<uint32_t>(bytes / kBytesOfRank), job.endpoints);
   });
@@ -158,11 +158,11 @@ absl::Status JobWriter::Apply(const PutJob& put) {
   absl::Status status =
       db_.Sql(R"sql(
       INSERT INTO job (id, request_id, request_fingerprint, name, owner, lease_ns, state, created_ns,
-                       ended_ns, by_administrator, placed_nodes, kept_bytes, partition)
-      VALUES (?, ?, ?, ?, ?, ?, 'active', ?, NULL, ?, ?, ?, ?))sql")
+                       ended_ns, by_administrator, placed_nodes, kept_bytes, partition, account)
+      VALUES (?, ?, ?, ?, ?, ?, 'active', ?, NULL, ?, ?, ?, ?, ?))sql")
           .Run(job.id, Statement::Optional{job.request_id}, job.request_fingerprint, job.name,
                job.owner, job.lease, job.created, job.by_administrator, job.placed_nodes,
-               BytesOfRanks(job.endpoints.size()), job.partition);
+               BytesOfRanks(job.endpoints.size()), job.partition, job.account);
   if (!status.ok()) return ExplainJob(db_, job, std::move(status));
   const size_t slices = SlicesOf(job.endpoints.size());
   wrote_slices_ |= slices > 1;

@@ -11,7 +11,7 @@ namespace {
 constexpr char kPlacementColumns[] = R"sql(
     id, request_id, request_fingerprint, name, owner, nodes, ranks_per_node, permutation,
     is_exclusive, term_ns, fabric_version, reason, measures, state, job_id, created_ns, ended_ns,
-    by_administrator, partition)sql";
+    by_administrator, partition, account)sql";
 
 constexpr const char* kPlacementStates[] = {nullptr, "held", "started", "released", "expired"};
 
@@ -21,7 +21,7 @@ absl::Status FillPlacement(const Statement& row, PlacementRecord& record) {
   row.Read(record.id, record.request_id, record.request_fingerprint, record.name, record.owner,
            nodes, record.ranks_per_node, permutation, record.is_exclusive, record.term,
            record.fabric_version, record.reason, measures, state, record.job, record.created,
-           record.ended, record.by_administrator, record.partition);
+           record.ended, record.by_administrator, record.partition, record.account);
   ParseMeasures(measures, record);
   record.state = ValueOf<PlacementState>(kPlacementStates, state);
   absl::StatusOr<std::vector<std::string>> names = ParseTexts(nodes);
@@ -68,13 +68,15 @@ absl::Status PutPlacement(SqliteConnection& db, const PlacementRecord& placement
   AppendTexts(placement.nodes, nodes);
   AppendNumbers(placement.permutation, permutation);
   absl::Status status =
-      db.Sql(absl::StrCat("INSERT INTO placement (", kPlacementColumns, ") VALUES ",
-                          "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'held', NULL, ?, NULL, ?, ?)"))
+      db.Sql(
+            absl::StrCat("INSERT INTO placement (", kPlacementColumns, ") VALUES ",
+                         "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'held', NULL, ?, NULL, ?, ?, ?)"))
           .Run(placement.id, Statement::Optional{placement.request_id},
                placement.request_fingerprint, placement.name, placement.owner, nodes,
                placement.ranks_per_node, permutation, placement.is_exclusive, placement.term,
                placement.fabric_version, placement.reason, MeasuresText(placement),
-               placement.created, placement.by_administrator, placement.partition);
+               placement.created, placement.by_administrator, placement.partition,
+               placement.account);
   if (!status.ok()) return ExplainPlacement(db, placement, std::move(status));
   for (const std::string& node : placement.nodes) {
     RETURN_IF_ERROR(HoldNode(db, node, placement.id));
@@ -249,9 +251,9 @@ absl::Status Apply(SqliteConnection& db, const PutPattern& put) {
                      int64_t{put.parts} - 1, " are there; put all of them first"));
   }
   RETURN_IF_ERROR(DropPatternOf(db, p.name, p.owner, p.by_administrator));
-  return db.Sql("INSERT INTO pattern VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+  return db.Sql("INSERT INTO pattern VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
       .Run(p.id, p.name, p.owner, p.rank_count, p.pair_count, p.total_bytes, p.total_messages,
-           p.created, p.stored_bytes, p.by_administrator);
+           p.created, p.stored_bytes, p.by_administrator, p.account);
 }
 
 absl::Status Apply(SqliteConnection& db, const DropPatternParts& drop) {
@@ -269,11 +271,11 @@ absl::StatusOr<std::vector<PatternRecord>> ListPatterns(SqliteConnection& db) {
   return db
       .Sql(R"sql(
       SELECT id, name, owner, rank_count, pair_count, total_bytes, total_messages, created_ns,
-             stored_bytes, by_administrator
+             stored_bytes, by_administrator, account
       FROM pattern ORDER BY name, owner, by_administrator)sql")
       .List<PatternRecord>([](const Statement& row, PatternRecord& p) {
         row.Read(p.id, p.name, p.owner, p.rank_count, p.pair_count, p.total_bytes, p.total_messages,
-                 p.created, p.stored_bytes, p.by_administrator);
+                 p.created, p.stored_bytes, p.by_administrator, p.account);
       });
 }
 

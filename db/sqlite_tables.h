@@ -63,6 +63,7 @@ absl::StatusOr<std::vector<LinkRecord>> ListLastLinks(SqliteConnection& db);
 absl::Status Apply(SqliteConnection& db, const PutDistances& put);
 absl::StatusOr<std::vector<DistanceRecord>> ListDistances(SqliteConnection& db);
 absl::Status Apply(SqliteConnection& db, const PutQuota& put);
+absl::Status Apply(SqliteConnection& db, const PutAccounts& put);
 absl::Status Apply(SqliteConnection& db, const PutProfile& put);
 absl::Status LoadSettings(SqliteConnection& db, StoredState& state);
 

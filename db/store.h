@@ -156,7 +156,7 @@ using Mutation =
                  PutInventory, AppendEvents, PutCounters, PruneHistory, PruneEvents, PruneJobs,
                  PutPatternPart, PutPattern, DropPatternParts, DropPattern, PutDistances,
                  PutPlacements, EndPlacement, StartPlacement, PrunePlacements, PutOrder, PutQuota,
-                 AppendDeeds, PutWayTimes>;
+                 PutAccounts, AppendDeeds, PutWayTimes>;
 
 // What a daemon needs to carry on where the last one stopped.
 struct StoredState {
@@ -169,9 +169,11 @@ struct StoredState {
   TreeId last_tree;
   PlacementId last_placement;
   uint64_t last_fabric_version = 0;
-  std::string profile_toml;               // of the last PutProfile
-  std::vector<QuotaRecord> quotas;        // by kind, holder and limit
-  std::vector<WayTimesRecord> way_times;  // by program
+  std::string profile_toml;                      // of the last PutProfile
+  std::vector<QuotaRecord> quotas;               // by kind, holder and limit
+  std::vector<AccountRecord> accounts;           // by name
+  std::vector<AccountUserRecord> account_users;  // by user and account
+  std::vector<WayTimesRecord> way_times;         // by program
   friend bool operator==(const StoredState&, const StoredState&) = default;
 };
 

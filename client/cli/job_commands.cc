@@ -31,11 +31,13 @@ std::string RanksText(const v1::Job& job) {
 template <class Jobs>
 void PrintJobs(const Session& session, const Jobs& jobs) {
   PrintRows(session,
-            {"JOB", "NAME", "OWNER", "STATE", "RANKS", "TREES", "LEASE LEFT", "PARTITION", "SINCE"},
-            {7, 8}, jobs, [](const v1::Job& job) {
+            {"JOB", "NAME", "OWNER", "STATE", "RANKS", "TREES", "LEASE LEFT", "PARTITION",
+             "ACCOUNT", "SINCE"},
+            {7, 8, 9}, jobs, [](const v1::Job& job) {
               return CellsOf(job.id(), job.display_name(), job.owner(), Word(job.state()),
                              RanksText(job), job.tree_count(), LeaseText(job),
                              job.partition() == 0 ? "-" : PartitionText(job.partition()),
+                             job.account().empty() ? "-" : job.account(),
                              TimeText(job.create_time()));
             });
 }
@@ -115,23 +117,43 @@ int End(Session& session, Connection& connection, const std::string& id) {
 }
 
 struct QuotaLine {
-  std::string user, set;
+  std::string user, account, tenant, set;
   bool all = false;
 };
 
+// Into the oneof `holder` of a message; a user, unless another is named.
+template <class Message>
+void SetHolder(const QuotaLine& line, Message& message) {
+  if (!line.account.empty()) {
+    message.set_account(line.account);
+  } else if (!line.tenant.empty()) {
+    message.set_tenant(line.tenant);
+  } else {
+    message.set_user(line.user);
+  }
+}
+
+std::string HolderText(const v1::HolderQuota& quota) {
+  if (quota.has_account()) return "account " + quota.account();
+  if (quota.has_tenant()) return "tenant " + quota.tenant();
+  return "user " + quota.user();
+}
+
 std::string OrNone(bool has, int64_t value) { return has ? absl::StrCat(value) : "-"; }
 
-void AddRows(const v1::UserQuota& quota, bool with_user, Table& table) {
+void AddRows(const v1::HolderQuota& quota, bool with_holder, Table& table) {
   for (const v1::QuotaLimit& limit : quota.limits()) {
     const bool is_counted = limit.name() != "kept_bytes" && limit.name() != "lease_seconds";
     std::vector<std::string> row = {limit.name(),
                                     OrNone(is_counted, limit.used()),
                                     OrNone(limit.has_limit(), limit.limit()),
-                                    limit.is_own() ? "own" : "all users'",
+                                    limit.is_own()     ? "own"
+                                    : quota.has_user() ? "all users'"
+                                                       : "-",
                                     OrNone(is_counted, limit.all_used()),
                                     OrNone(limit.has_for_users(), limit.for_users()),
                                     OrNone(limit.has_whole(), limit.whole())};
-    if (with_user) row.insert(row.begin(), quota.user());
+    if (with_holder) row.insert(row.begin(), HolderText(quota));
     table.Add(std::move(row));
   }
 }
@@ -140,11 +162,13 @@ std::vector<std::string> Heading() {
   return {"LIMIT", "USED", "MOST", "WHOSE", "USED BY ALL", "MOST OF USERS", "THERE ARE"};
 }
 
-int ShowQuota(Session& session, const absl::StatusOr<v1::UserQuota>& quota) {
-  return Show(session, quota, [&](const v1::UserQuota& of) {
-    std::cout << "User " << of.user() << "\n";
+int ShowQuota(Session& session, const absl::StatusOr<v1::HolderQuota>& quota) {
+  return Show(session, quota, [&](const v1::HolderQuota& of) {
+    std::string heading = HolderText(of);
+    heading.front() = absl::ascii_toupper(static_cast<unsigned char>(heading.front()));
+    std::cout << heading << "\n";
     Table table(Heading(), {6}, session.is_wide);
-    AddRows(of, /*with_user=*/false, table);
+    AddRows(of, /*with_holder=*/false, table);
     table.Print(std::cout);
   });
 }
@@ -152,9 +176,9 @@ int ShowQuota(Session& session, const absl::StatusOr<v1::UserQuota>& quota) {
 int ShowAll(Session& session, Connection& connection) {
   return Show(session, connection.Call(&AdminStub::ListQuotas), [&](const auto& list) {
     std::vector<std::string> heading = Heading();
-    heading.insert(heading.begin(), "USER");
+    heading.insert(heading.begin(), "HOLDER");
     Table table(std::move(heading), {5, 6, 7}, session.is_wide);
-    for (const v1::UserQuota& quota : list.users()) AddRows(quota, /*with_user=*/true, table);
+    for (const v1::HolderQuota& quota : list.holders()) AddRows(quota, /*with_holder=*/true, table);
     table.Print(std::cout);
   });
 }
@@ -179,14 +203,19 @@ std::string ReadSetting(const std::string& text, v1::SetQuotaRequest& request) {
 
 int Quota(Session& session, Connection& connection, const QuotaLine& line) {
   if (line.all) return ShowAll(session, connection);
+  const bool names_one = !line.user.empty() || !line.account.empty() || !line.tenant.empty();
+  if (!line.set.empty() && !names_one) {
+    return Fail(
+        absl::InvalidArgumentError("--set: name a user, --account or --tenant, whose limit it is"));
+  }
   if (!line.set.empty()) {
     v1::SetQuotaRequest request;
     (void)ReadSetting(line.set, request);  // checked when the line was read
-    request.set_user(line.user);
+    SetHolder(line, request);
     return ShowQuota(session, connection.Call(&AdminStub::SetQuota, request));
   }
   v1::GetQuotaRequest request;
-  request.set_user(line.user);
+  SetHolder(line, request);
   return ShowQuota(session, connection.Call(&AdminStub::GetQuota, request));
 }
 
@@ -236,6 +265,8 @@ void AddJobCommands(CLI::App& app, Session& session) {
                   "Makes a retry harmless: the same id registers once");
   add->add_option("--lease", options.lease,
                   "Term of the lease: 90s, 10m, 24h; default the daemon's, as a rule 60s");
+  add->add_option("--account", *request.mutable_account(),
+                  "The account that pays; default: the user's own (coppicectl account list)");
   AddPartitionOption(*add, "the one that all endpoints share",
                      [&request](uint32_t partition) { request.set_partition(partition); });
   AddWideOption(*AddCommand(*job, session, "list", "Active jobs", ListJobs), session);
@@ -259,26 +290,35 @@ void AddJobCommands(CLI::App& app, Session& session) {
 // coppicectl quota and audit: what users may have and have, and what was done and denied.
 
 void AddQuotaCommand(CLI::App& app, Session& session) {
-  auto [command, line] =
-      AddCommand<QuotaLine>(app, session, "quota",
-                            "What a user may have at most, and has; yours if none is named", Quota);
+  auto [command, line] = AddCommand<QuotaLine>(
+      app, session, "quota",
+      "What a user, an account or a tenant may have at most, and has; you, if none "
+      "is named",
+      Quota);
   AddWideOption(*command, session);
   CLI::Option* user = command->add_option("user", line.user, "As jobs name their owner");
-  CLI::Option* all = command
-                         ->add_flag("--all", line.all,
-                                    "Administrators: of all who hold something or have limits "
-                                    "of their own")
-                         ->excludes(user);
+  CLI::Option* account =
+      command->add_option("--account", line.account, "An account, with those below it")
+          ->excludes(user);
+  CLI::Option* tenant =
+      command
+          ->add_option("--tenant", line.tenant, "A tenant: 0x0001, as a partition, or another name")
+          ->excludes(user)
+          ->excludes(account);
+  command
+      ->add_flag("--all", line.all,
+                 "Administrators: of all who hold something or have limits of their own")
+      ->excludes(user)
+      ->excludes(account)
+      ->excludes(tenant);
   command
       ->add_option("--set", line.set,
-                   "Administrators: LIMIT=NUMBER, such as pattern_bytes=1G, LIMIT=none or, to take "
-                   "back what was set, LIMIT=configured")
+                   "Administrators, of a user, an account or a tenant: LIMIT=NUMBER, such as "
+                   "pattern_bytes=1G, LIMIT=none or, to take back what was set, LIMIT=configured")
       ->check([](const std::string& text) {
         v1::SetQuotaRequest request;
         return ReadSetting(text, request);
-      })
-      ->needs(user)
-      ->excludes(all);
+      });
 }
 
 void AddAuditCommand(CLI::App& app, Session& session) {

@@ -101,6 +101,8 @@ void AddPlacementRequestOptions(CLI::App& command, PlacementRequestOptions& opti
                          TermNames());
   command.add_option("--budget", options.budget, "Time of a search with a pattern; default 1s")
       ->needs(pattern);
+  command.add_option("--account", *options.request.mutable_account(),
+                     "The account that pays; default: the user's own (coppicectl account list)");
   AddPartitionOption(command, "the one that all candidates share",
                      [&options](uint32_t partition) { options.request.set_partition(partition); });
   AddField(command, "--seed", options.request, &v1::PlacementRequest::set_seed, "Of a search");
@@ -173,6 +175,7 @@ void PrintPlacements(const Session& session, const Placements& placements,
 void PrintMeasures(const v1::Placement& placement) {
   const v1::PlacementMeasures& m = placement.measures();
   PrintField(std::cout, "nodes", placement.node_list());
+  if (!placement.account().empty()) PrintField(std::cout, "account", placement.account());
   if (placement.partition() != 0) {
     PrintField(std::cout, "partition", PartitionText(placement.partition()));
   }

@@ -20,6 +20,8 @@ constexpr absl::string_view kJob = "job:ID", kPlacement = "placement:ID", kFabri
                             kSweep = "sweep:full, light or counters";
 
 constexpr EventKind kKinds[] = {
+    {"accounts.changed", kInfo, "accounts or account:NAME",
+     "accounts, their users or a tenant were changed"},
     {"config.refused", kError, "configuration",
      "the file has a mistake, which the words name; what was in force stays"},
     {"config.reloaded", kInfo, "configuration", "the file is in force"},
@@ -61,7 +63,8 @@ constexpr EventKind kKinds[] = {
      "a count stands at its greatest value: clear it (`perfquery -R`)"},
     {"profile.changed", kInfo, kProfile, "another cost profile is in force"},
     {"profile.unusable", kError, kProfile, "a cost profile cannot be read and is not in force"},
-    {"quota.changed", kInfo, "user:NAME", "an administrator gave a user other limits"},
+    {"quota.changed", kInfo, "user:NAME, account:NAME or tenant:NAME",
+     "an administrator gave other limits"},
     {"sm.changed", kWarning, kFabric, "another subnet manager"},
     {"sm.found", kInfo, kFabric, "a subnet manager is there"},
     {"sm.lost", kError, kFabric, "no subnet manager: start one; tables are not mended without"},

@@ -47,7 +47,7 @@ bool LacksTreesForRoutes(const absl::StatusOr<BatchDraft>& draft, const BatchWat
 
 // As of now: another batch of the owner's may take of it before this one is planned.
 BatchRoom RoomOf(const QuotaLedger& quotas, const JobRecord& job, const Actor& actor) {
-  QuotaAccount account = AccountOf(job);
+  Payer account = PayerOf(job);
   account.is_exempt |= actor.is_administrator;
   BatchRoom room{quotas.Left(account)};
   room.why_not = [&quotas, account](Quota quota, int64_t more) {
@@ -133,7 +133,7 @@ absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
       installer_->Restore(*std::move(carried));
     }
     tables_->entries.Restore(record.id, record.switches);
-    tables_->quotas.Count(AccountOf(*tree->job->record), AmountsOf(record));
+    tables_->quotas.Count(PayerOf(*tree->job->record), AmountsOf(record));
     tree->record = std::make_shared<const TreeRecord>(std::move(record));
     tables_->AddTree(std::move(tree), TreeChangeKind::kPresent);
   }
@@ -183,7 +183,7 @@ void Grants::Finish(Requests& requests, const Begun& begun, const Reserved& tree
       } else {
         installer_->Remove({record.id, record.revision});
         tables_->entries.Cancel(record.switches);
-        tables_->quotas.Give(AccountOf(*tree->job->record), AmountsOf(record));
+        tables_->quotas.Give(PayerOf(*tree->job->record), AmountsOf(record));
       }
     }
     if (status.ok()) {
@@ -218,7 +218,7 @@ void Grants::GiveBack(const Reserved& trees) {
   std::lock_guard lock(tables_->mu);
   for (const std::shared_ptr<GrantedTree>& tree : trees) {
     tables_->entries.Cancel(tree->record->switches);
-    tables_->quotas.Give(AccountOf(*tree->job->record), AmountsOf(*tree->record));
+    tables_->quotas.Give(PayerOf(*tree->job->record), AmountsOf(*tree->record));
   }
 }
 
@@ -230,7 +230,7 @@ absl::StatusOr<std::optional<Grants::Reserved>> Grants::TryReserve(const std::sh
   std::vector<absl::Span<const SwitchIndex>> switches;
   switches.reserve(drafts.size());
   for (const TreeDraft& tree : drafts) switches.emplace_back(tree.switches);
-  const QuotaAccount account = AccountOf(*job->record);
+  const Payer account = PayerOf(*job->record);
   const QuotaAmounts amounts = AmountsOf(drafts);
   {
     std::lock_guard lock(tables_->mu);

@@ -105,7 +105,27 @@ absl::StatusOr<std::vector<PartitionNum>> CommonPartitions(const Snapshot& snaps
   return common;
 }
 
+// Of distinct ports: those in which all can speak, one at least.
+absl::StatusOr<std::vector<PartitionNum>> UsablePartitions(const Snapshot& snapshot,
+                                                           absl::Span<const Guid> ports) {
+  ASSIGN_OR_RETURN(const std::vector<PartitionNum> common, CommonPartitions(snapshot, ports));
+  std::vector<PartitionNum> usable;
+  absl::Status why_not;
+  for (const PartitionNum partition : common) {
+    absl::Status status = CheckPartition(snapshot, ports, partition);
+    if (status.ok()) usable.push_back(partition);
+    if (why_not.ok() || partition != kDefaultPartition) why_not.Update(std::move(status));
+  }
+  if (usable.empty()) return why_not;
+  return usable;
+}
+
 }  // namespace
+
+absl::Status CheckSpeaking(const Snapshot& snapshot, absl::Span<const Guid> ports) {
+  if (snapshot.partitions->empty() || ports.empty()) return absl::OkStatus();
+  return UsablePartitions(snapshot, Distinct(ports)).status();
+}
 
 absl::StatusOr<PartitionNum> ChoosePartition(const Snapshot& snapshot, absl::Span<const Guid> ports,
                                              PartitionNum wanted) {
@@ -121,20 +141,22 @@ absl::StatusOr<PartitionNum> ChoosePartition(const Snapshot& snapshot, absl::Spa
     RETURN_IF_ERROR(CheckPartition(snapshot, distinct, wanted));
     return wanted;
   }
-  ASSIGN_OR_RETURN(const std::vector<PartitionNum> common, CommonPartitions(snapshot, distinct));
-  std::vector<PartitionNum> usable;
-  absl::Status why_not;
-  for (const PartitionNum partition : common) {
-    absl::Status status = CheckPartition(snapshot, distinct, partition);
-    if (status.ok()) usable.push_back(partition);
-    if (why_not.ok() || partition != kDefaultPartition) why_not.Update(std::move(status));
-  }
-  if (usable.empty()) return why_not;
+  ASSIGN_OR_RETURN(std::vector<PartitionNum> usable, UsablePartitions(snapshot, distinct));
   if (usable.size() > 1) std::erase(usable, kDefaultPartition);
   if (usable.size() == 1) return usable.front();
   return absl::FailedPreconditionError(absl::StrCat("the ports are in partitions ", ListOf(usable),
                                                     " together; name the one that is meant "
                                                     "(--partition)"));
+}
+
+absl::StatusOr<PartitionNum> ChoosePartitionFor(const Snapshot& snapshot,
+                                                absl::Span<const Guid> ports,
+                                                const Accounts& accounts, absl::string_view account,
+                                                PartitionNum wanted) {
+  if (!snapshot.partitions->empty()) {
+    ASSIGN_OR_RETURN(wanted, accounts.PartitionFor(account, wanted));
+  }
+  return ChoosePartition(snapshot, ports, wanted);
 }
 
 absl::StatusOr<PartitionNum> PartitionOfJob(const Snapshot& snapshot, const JobRecord& job) {

@@ -25,6 +25,7 @@
 #include "absl/types/span.h"
 #include "daemon/fabric/partitions.h"
 #include "daemon/fabric/snapshot.h"
+#include "daemon/manager/accounts.h"
 #include "daemon/tree/link_use.h"
 #include "daemon/tree/tree.h"
 #include "daemon/tree/tree_plan.h"
@@ -38,6 +39,13 @@ namespace coppice {
 // have none in common, or the partitions among which to choose. O(ports).
 absl::StatusOr<PartitionNum> ChoosePartition(const Snapshot& snapshot, absl::Span<const Guid> ports,
                                              PartitionNum wanted);
+// The same for who asks on that account, whose tenant may be a partition.
+absl::StatusOr<PartitionNum> ChoosePartitionFor(const Snapshot& snapshot,
+                                                absl::Span<const Guid> ports,
+                                                const Accounts& accounts, absl::string_view account,
+                                                PartitionNum wanted);
+// FAILED_PRECONDITION, as ChoosePartition: no partition lets all these ports speak. O(ports).
+absl::Status CheckSpeaking(const Snapshot& snapshot, absl::Span<const Guid> ports);
 // Of one that was registered: its own. A job that an earlier release registered has none of its
 // own: as chosen now.
 absl::StatusOr<PartitionNum> PartitionOfJob(const Snapshot& snapshot, const JobRecord& job);

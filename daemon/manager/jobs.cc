@@ -26,6 +26,7 @@ uint64_t FingerprintOf(const RegisterJobArgs& args) {
   if (args.partition != PartitionNum()) {
     fingerprint.Add("partition").Add(uint64_t{args.partition.value()});
   }
+  if (!args.account.empty()) fingerprint.Add("account").Add(args.account);
   return fingerprint.value();
 }
 
@@ -75,7 +76,7 @@ void Jobs::Restore(std::vector<JobRecord> jobs, JobId last) {
     auto job = std::make_shared<Job>();
     tables_->jobs.registrations.Restore(OwnName(record.owner, record.request_id),
                                         record.request_fingerprint, record.id);
-    tables_->quotas.Count(AccountOf(record), AmountsOf(record));
+    tables_->quotas.Count(PayerOf(record), AmountsOf(record));
     job->deadline = now + record.lease;
     job->record = std::make_shared<const JobRecord>(std::move(record));
     tables_->jobs.Add(std::move(job));
@@ -227,7 +228,7 @@ void Jobs::OnEnded(Job& job, JobState state, const std::string& by, const absl::
       job.ended = true;
       tables_->feed.PushEndOf(job.record->id);
       tables_->jobs.Remove(job);
-      tables_->quotas.Give(AccountOf(*job.record), AmountsOf(*job.record));
+      tables_->quotas.Give(PayerOf(*job.record), AmountsOf(*job.record));
     } else {
       job.ending = false;
       for (const TreeId id : job.trees) tables_->NoteUnjudged(id);  // repairs passed them over
@@ -253,6 +254,7 @@ absl::Status Jobs::CheckArgs(const RegisterJobArgs& args) const {
   RETURN_IF_ERROR(CheckLength("request_id", args.request_id, kMaxRequestIdBytes));
   RETURN_IF_ERROR(CheckLength("display_name", args.display_name, kMaxNameBytes));
   RETURN_IF_ERROR(CheckLength("owner", args.owner, kMaxNameBytes));
+  RETURN_IF_ERROR(CheckLength("account", args.account, kMaxNameBytes));
   if (args.all_endpoints && !args.endpoints.empty()) {
     return absl::InvalidArgumentError("endpoints: give a list or all_endpoints, not both");
   }
@@ -262,15 +264,15 @@ absl::Status Jobs::CheckArgs(const RegisterJobArgs& args) const {
   if (args.endpoints.size() > options_->max_job_ranks) {
     return TooManyRanks(args.endpoints.size(), options_->max_job_ranks);
   }
-  return LeaseOf({args.owner, args.actor.is_administrator}, args.lease).status();
+  return absl::OkStatus();
 }
 
-absl::StatusOr<absl::Duration> Jobs::LeaseOf(const QuotaAccount& account,
+absl::StatusOr<absl::Duration> Jobs::LeaseOf(const Payer& payer,
                                              std::optional<absl::Duration> asked) const {
   const absl::Duration lease =
-      asked.value_or(std::min(options_->default_lease, tables_->quotas.LongestLease(account)));
+      asked.value_or(std::min(options_->default_lease, tables_->quotas.LongestLease(payer)));
   if (lease >= options_->min_lease && lease <= options_->max_lease) {
-    RETURN_IF_ERROR(tables_->quotas.CheckLease(account, lease, "lease"));
+    RETURN_IF_ERROR(tables_->quotas.CheckLease(payer, lease, "lease"));
     return lease;
   }
   return absl::InvalidArgumentError(absl::StrCat("lease: ", absl::FormatDuration(lease),
@@ -287,14 +289,17 @@ absl::StatusOr<JobRecord> Jobs::MakeRecord(RegisterJobArgs& args, const FabricVi
                    args.all_endpoints
                        ? AllEndpoints(fabric, options_->max_job_ranks)
                        : NamedEndpoints(fabric, args.endpoints, options_->max_job_ranks));
-  ASSIGN_OR_RETURN(record.partition,
-                   ChoosePartition(*view.snapshot, record.endpoints, args.partition));
+  const std::shared_ptr<const Accounts> accounts = tables_->quotas.accounts();
+  ASSIGN_OR_RETURN(record.account,
+                   accounts->Choose(args.owner, args.account, args.actor.is_administrator));
+  ASSIGN_OR_RETURN(record.partition, ChoosePartitionFor(*view.snapshot, record.endpoints, *accounts,
+                                                        record.account, args.partition));
   record.request_id = std::move(args.request_id);
   record.request_fingerprint = fingerprint;
   record.name = std::move(args.display_name);
   record.owner = std::move(args.owner);
   record.by_administrator = args.actor.is_administrator;
-  ASSIGN_OR_RETURN(record.lease, LeaseOf(AccountOf(record), args.lease));
+  ASSIGN_OR_RETURN(record.lease, LeaseOf(PayerOf(record), args.lease));
   record.created = clock_->Now();
   record.ended = absl::InfiniteFuture();
   return record;
@@ -315,10 +320,10 @@ void Jobs::SubmitRegistration(JobRecord made, const RegistrationMutation& mutati
   // The nodes are the placement's, which has been allowed them.
   QuotaAmounts asked = AmountsOf(*record), placed;
   std::swap(asked[Quota::kNodes], placed[Quota::kNodes]);
-  if (absl::Status room = tables_->quotas.Take(AccountOf(*record), asked); !room.ok()) {
+  if (absl::Status room = tables_->quotas.Take(PayerOf(*record), asked); !room.ok()) {
     return FailRegistration(OwnName(record->owner, record->request_id), room, std::move(done));
   }
-  tables_->quotas.Count(AccountOf(*record), placed);
+  tables_->quotas.Count(PayerOf(*record), placed);
   {
     std::lock_guard lock(tables_->mu);
     record->id = tables_->jobs.TakeId();
@@ -358,7 +363,7 @@ void Jobs::OnRegistered(std::shared_ptr<const JobRecord> record, const std::stri
                         absl::Status status, Callback<JobView> done) {
   const std::string name = OwnName(record->owner, record->request_id);
   if (!status.ok()) {
-    tables_->quotas.Give(AccountOf(*record), AmountsOf(*record));
+    tables_->quotas.Give(PayerOf(*record), AmountsOf(*record));
     if (absl::IsAlreadyExists(status) && !record->request_id.empty()) {
       status = Annotate(status, absl::StrCat("request_id ", record->request_id,
                                              " belongs to a job that is over; take a new one"));

@@ -64,7 +64,7 @@ class Jobs : private UseCase {
 
   // The term that a job gets. INVALID_ARGUMENT: the daemon gives no lease so long or so short;
   // RESOURCE_EXHAUSTED: not to this user.
-  absl::StatusOr<absl::Duration> LeaseOf(const QuotaAccount& account,
+  absl::StatusOr<absl::Duration> LeaseOf(const Payer& payer,
                                          std::optional<absl::Duration> asked) const;
   // One that is not ending. NOT_FOUND, or FAILED_PRECONDITION with its state, which the store may
   // be asked for: not with the lock held.

@@ -68,6 +68,8 @@ absl::StatusOr<std::unique_ptr<Manager>> Manager::Create(Store* store, SubnetPor
   RETURN_IF_ERROR(manager->load_.Restore(clock->Now()));
   tables.quotas.Configure(given->quotas);
   tables.quotas.SetRows(state.quotas);
+  tables.quotas.SetAccounts(
+      std::make_shared<const Accounts>(std::move(state.accounts), std::move(state.account_users)));
   manager->profiles_.Restore(state.profile_toml);
   manager->known_times_.Restore(std::move(state.way_times));
   manager->jobs_.Restore(std::move(state.jobs), state.last_job);
@@ -140,13 +142,62 @@ void Manager::FlushActivity() {
                {now->kept_ended_jobs, now->kept_ended_job_age});
 }
 
+absl::Status Manager::PutAccountsNow(PutAccounts put, const Actor& actor, const std::string& object,
+                                     std::string what) {
+  put.deed = DeedOf(actor, object, clock_->Now());
+  auto next = std::make_shared<const Accounts>(put.accounts, put.users);
+  RETURN_IF_ERROR(calls_.store().Apply(std::move(put)));
+  tables_.quotas.SetAccounts(std::move(next));
+  events_.Append("accounts.changed", object, std::move(what), {NameOf(actor), ""});
+  return absl::OkStatus();
+}
+
+absl::Status Manager::ImportAccounts(PutAccounts put, const Actor& actor) {
+  for (AccountRecord& account : put.accounts) {
+    RETURN_IF_ERROR(CheckLength("account", account.name, kMaxNameBytes));
+    RETURN_IF_ERROR(CheckLength("tenant", account.tenant, kMaxNameBytes));
+  }
+  for (const AccountUserRecord& user : put.users) {
+    RETURN_IF_ERROR(CheckLength("user", user.user, kMaxNameBytes));
+  }
+  std::lock_guard lock(accounts_mu_);
+  const std::shared_ptr<const Accounts> present = tables_.quotas.accounts();
+  for (AccountRecord& account : put.accounts) {
+    const AccountRecord* const same = present->Find(account.name);
+    if (account.tenant.empty() && same != nullptr) account.tenant = same->tenant;
+  }
+  std::string what = absl::StrCat(put.accounts.size(), " accounts of ", put.users.size(),
+                                  " users, where there were ", present->accounts().size(), " of ",
+                                  present->users().size());
+  return PutAccountsNow(std::move(put), actor, "accounts", std::move(what));
+}
+
+absl::Status Manager::SetTenant(const std::string& account, const std::string& tenant,
+                                const Actor& actor) {
+  RETURN_IF_ERROR(CheckLength("tenant", tenant, kMaxNameBytes));
+  std::lock_guard lock(accounts_mu_);
+  const std::shared_ptr<const Accounts> present = tables_.quotas.accounts();
+  PutAccounts put{{present->accounts().begin(), present->accounts().end()},
+                  {present->users().begin(), present->users().end()}};
+  const auto found = std::find_if(put.accounts.begin(), put.accounts.end(),
+                                  [&](const auto& one) { return one.name == account; });
+  if (found == put.accounts.end()) {
+    return absl::NotFoundError(absl::StrCat(
+        "account ", account, " is not known; coppicectl account list shows those there are"));
+  }
+  found->tenant = tenant;
+  std::string what =
+      tenant.empty() ? "its tenant is its parent's" : absl::StrCat("its tenant is ", tenant);
+  return PutAccountsNow(std::move(put), actor, absl::StrCat("account:", account), std::move(what));
+}
+
 void Manager::SetQuota(PutQuota put, const Actor& actor, Callback<QuotaRecord> done) {
   const QuotaRecord& quota = put.quota;
   if (!FindQuota(quota.limit).has_value()) {
     return done(absl::InvalidArgumentError(absl::StrCat(
         "quota: ", quota.limit, " is no limit; coppicectl quota shows those there are")));
   }
-  const std::string object = absl::StrCat("user:", quota.holder);
+  const std::string object = ToString(QuotaHolderName{quota.kind, quota.holder});
   put.deed = DeedOf(actor, absl::StrCat(object, " ", quota.limit), clock_->Now());
   PutQuota mutation = put;
   calls_.Submit(

@@ -113,9 +113,15 @@ class Manager final {
   // --- Quotas and the account of deeds ---
   // Who holds how much, and may. Goes with the manager.
   QuotaLedger& quotas() { return tables_.quotas; }
-  // Gives a user a limit of his own or (`drop`) the configuration's again. INVALID_ARGUMENT: there
-  // is no limit of that name.
+  // Gives a user, an account or a tenant a limit of its own or (`drop`) what holds without one
+  // again. INVALID_ARGUMENT: there is no limit of that name.
   void SetQuota(PutQuota put, const Actor& actor, Callback<QuotaRecord> done);
+  // Puts these accounts in place of the present ones; one that stays and names no tenant keeps its
+  // own. Blocks for the store. Errors: as PutAccounts.
+  absl::Status ImportAccounts(PutAccounts put, const Actor& actor);
+  // Another tenant, "0x0001" for a partition; empty: its parent's. Blocks for the store. NOT_FOUND:
+  // there is no such account.
+  absl::Status SetTenant(const std::string& account, const std::string& tenant, const Actor& actor);
   // As Store::Deeds.
   absl::StatusOr<std::vector<DeedRecord>> Deeds(const DeedFilter& filter) const {
     return calls_.store().Deeds(filter);
@@ -250,6 +256,9 @@ class Manager final {
           uint64_t last_version);
   absl::Duration Expire(absl::Duration now);
   WayTimesOf TimesOf(const TreeView& tree, const std::string& application) const;
+  // With accounts_mu_ held: stores, counts and tells these accounts.
+  absl::Status PutAccountsNow(PutAccounts put, const Actor& actor, const std::string& object,
+                              std::string what);
   // Trees whose switches do not carry them any more are to be judged.
   void NoteLost(const std::vector<TreeId>& trees);
 
@@ -258,6 +267,7 @@ class Manager final {
   Tables tables_;
   EventFeed event_feed_;
   StoreCalls calls_;
+  std::mutex accounts_mu_;  // held while accounts are read, changed and stored
   DeedLog deeds_;
   EventLog events_;
   Pruning pruning_;

@@ -30,7 +30,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/fabric/routes.h"
-#include "daemon/manager/ledgers.h"
+#include "daemon/manager/entry_ledger.h"
 #include "daemon/manager/switches/switches.h"
 #include "daemon/manager/tables.h"
 #include "daemon/manager/tree_record.h"

@@ -55,6 +55,7 @@ struct RegisterJobArgs {
   bool all_endpoints = false;
   std::optional<absl::Duration> lease;
   PartitionNum partition = {};  // 0: as ChoosePartition chooses
+  std::string account = {};     // that pays; empty: the owner's default one
   Actor actor = {};
 };
 

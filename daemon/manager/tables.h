@@ -22,11 +22,12 @@
 #include "daemon/base/clock.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/manager/change_feed.h"
+#include "daemon/manager/entry_ledger.h"
 #include "daemon/manager/event_log.h"
 #include "daemon/manager/fabric_view.h"
 #include "daemon/manager/job_ports.h"
-#include "daemon/manager/ledgers.h"
 #include "daemon/manager/promised_load.h"
+#include "daemon/manager/quota_ledger.h"
 #include "daemon/manager/requests.h"
 #include "db/store.h"
 
@@ -184,8 +185,6 @@ inline absl::Status NoSuchTree(TreeId id) {
       absl::StrCat("no tree ", id.value(), " is granted; it was released or never existed"));
 }
 
-inline QuotaAccount AccountOf(const JobRecord& job) { return {job.owner, job.by_administrator}; }
-
 // Ranks of a tree, of a forest once for each of its trees: what it takes to keep it.
 inline int64_t RanksKept(const TreeRecord& tree) {
   return static_cast<int64_t>(tree.ranks.size() * std::max<size_t>(1, tree.forest.size()));
@@ -204,6 +203,11 @@ inline QuotaAmounts AmountsOf(const JobRecord& job) {
   amounts[Quota::kJobs] = 1;
   amounts[Quota::kRanks] = static_cast<int64_t>(job.endpoints.size());
   amounts[Quota::kNodes] = job.placed_nodes;
+  return amounts;
+}
+inline QuotaAmounts AmountsOf(const PlacementRecord& placement) {
+  QuotaAmounts amounts;
+  amounts[Quota::kNodes] = static_cast<int64_t>(placement.nodes.size());
   return amounts;
 }
 
@@ -270,7 +274,7 @@ struct Tables {
     more[Quota::kEntries] = static_cast<int64_t>(record->switches.size()) -
                             static_cast<int64_t>(tree.record->switches.size());
     more[Quota::kTreeRanks] = RanksKept(*record) - RanksKept(*tree.record);
-    quotas.Count(AccountOf(*tree.job->record), more);
+    quotas.Count(PayerOf(*tree.job->record), more);
     tree.record = std::move(record);
     tree.route_kind = route_kind;
     tree.promise = std::move(promise);
@@ -290,7 +294,7 @@ struct Tables {
     } else {
       entries.Release(tree.record->id, tree.record->switches);
     }
-    quotas.Give(AccountOf(*tree.job->record), AmountsOf(*tree.record));
+    quotas.Give(PayerOf(*tree.job->record), AmountsOf(*tree.record));
     if (view != nullptr) {
       load.Remove(tree.record->job, tree.promise.channels, promised_duty);
     }

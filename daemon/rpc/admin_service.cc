@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "coppice/v1/admin.pb.h"
-#include "daemon/manager/ledgers.h"
+#include "daemon/manager/quota_ledger.h"
 #include "daemon/rpc/conversion/fabric_conversion.h"
 #include "daemon/rpc/conversion/identifiers.h"
 #include "daemon/rpc/service.h"
@@ -120,9 +120,32 @@ void ToProto(const DaemonNumbers& numbers, v1::DaemonStatus& status) {
   AddCalls(numbers.rpc, status);
 }
 
-void ToProto(const QuotaLedger& quotas, const std::string& user, v1::UserQuota& message) {
-  message.set_user(user);
-  for (const QuotaStanding& standing : quotas.StandingOf(user)) {
+// Of a message with a oneof `holder`; a user without a name is `caller`.
+template <class Message>
+QuotaHolderName HolderOf(const Message& message, const std::string& caller) {
+  switch (message.holder_case()) {
+    case Message::kAccount:
+      return {QuotaHolder::kAccount, message.account()};
+    case Message::kTenant:
+      return {QuotaHolder::kTenant, message.tenant()};
+    default:
+      return {QuotaHolder::kUser, message.user().empty() ? caller : message.user()};
+  }
+}
+
+void ToProto(const QuotaLedger& quotas, const QuotaHolderName& holder, v1::HolderQuota& message) {
+  switch (holder.kind) {
+    case QuotaHolder::kUser:
+      message.set_user(holder.name);
+      break;
+    case QuotaHolder::kAccount:
+      message.set_account(holder.name);
+      break;
+    case QuotaHolder::kTenant:
+      message.set_tenant(holder.name);
+      break;
+  }
+  for (const QuotaStanding& standing : quotas.StandingOf(holder)) {
     const QuotaWords& words = kQuotaWords[static_cast<size_t>(standing.quota)];
     v1::QuotaLimit& limit = *message.add_limits();
     limit.set_name(std::string(words.name));
@@ -138,7 +161,9 @@ void ToProto(const QuotaLedger& quotas, const std::string& user, v1::UserQuota& 
 
 absl::StatusOr<PutQuota> QuotaOf(const v1::SetQuotaRequest& request) {
   PutQuota put;
-  put.quota.holder = request.user();
+  const QuotaHolderName holder = HolderOf(request, "");
+  put.quota.kind = holder.kind;
+  put.quota.holder = holder.name;
   put.quota.limit = request.name();
   switch (request.value_case()) {
     case v1::SetQuotaRequest::kLimit:
@@ -183,8 +208,13 @@ class AdminService final : public Service {
     Unary("GetQuota", &AdminService::GetQuota, "quota");
     Unary("ListQuotas", &AdminService::ListQuotas, "quotas", {.pool = workers_});
     Unary("SetQuota", &AdminService::SetQuota,
-          [](const auto& request) { return absl::StrCat("user:", request.user()); },
-          {.is_change = true});
+          [](const auto& request) { return ToString(HolderOf(request, "")); }, {.is_change = true});
+    Unary("ListAccounts", &AdminService::ListAccounts, "accounts", {.pool = workers_});
+    Unary("ImportAccounts", &AdminService::ImportAccounts, "accounts",
+          {.is_change = true, .pool = workers_});
+    Unary("SetTenant", &AdminService::SetTenant,
+          [](const auto& request) { return absl::StrCat("account:", request.account()); },
+          {.is_change = true, .pool = workers_});
     Unary("ListDeeds", &AdminService::ListDeeds, "deeds", {.pool = workers_});
   }
 
@@ -206,25 +236,63 @@ class AdminService final : public Service {
   }
 
   absl::Status GetQuota(const UnaryCall& call, const v1::GetQuotaRequest& request,
-                        v1::UserQuota& response) {
-    ToProto(manager_->quotas(), request.user().empty() ? call.user() : request.user(), response);
+                        v1::HolderQuota& response) {
+    ToProto(manager_->quotas(), HolderOf(request, call.user()), response);
     return absl::OkStatus();
   }
 
   absl::Status ListQuotas(const v1::ListQuotasRequest&, v1::ListQuotasResponse& response) {
     const QuotaLedger& quotas = manager_->quotas();
-    for (const std::string& user : quotas.Users()) ToProto(quotas, user, *response.add_users());
+    for (const QuotaHolderName& holder : quotas.Holders()) {
+      ToProto(quotas, holder, *response.add_holders());
+    }
     return absl::OkStatus();
   }
 
-  void SetQuota(UnaryCall* call, const v1::SetQuotaRequest& request, v1::UserQuota& response) {
+  void SetQuota(UnaryCall* call, const v1::SetQuotaRequest& request, v1::HolderQuota& response) {
     absl::StatusOr<PutQuota> put = QuotaOf(request);
     if (!put.ok()) return call->End(put.status());
     manager_->SetQuota(*std::move(put), ActorOf(call->peer()),
                        [this, call, &response](const absl::StatusOr<QuotaRecord>& set) {
-                         if (set.ok()) ToProto(manager_->quotas(), set->holder, response);
+                         if (set.ok()) {
+                           ToProto(manager_->quotas(), {set->kind, set->holder}, response);
+                         }
                          call->End(set.status());
                        });
+  }
+
+  absl::Status ListAccounts(const v1::ListAccountsRequest&, v1::ListAccountsResponse& response) {
+    const std::shared_ptr<const Accounts> accounts = manager_->quotas().accounts();
+    for (const AccountRecord& account : accounts->accounts()) {
+      v1::Account& message = *response.add_accounts();
+      message.set_name(account.name);
+      message.set_parent(account.parent);
+      message.set_tenant(account.tenant);
+    }
+    for (const AccountUserRecord& user : accounts->users()) {
+      v1::AccountUser& message = *response.add_users();
+      message.set_user(user.user);
+      message.set_account(user.account);
+      message.set_is_default(user.is_default);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ImportAccounts(const UnaryCall& call, const v1::ImportAccountsRequest& request,
+                              v1::ImportAccountsResponse&) {
+    PutAccounts put;
+    for (const v1::Account& account : request.accounts()) {
+      put.accounts.push_back({account.name(), account.parent(), account.tenant()});
+    }
+    for (const v1::AccountUser& user : request.users()) {
+      put.users.push_back({user.user(), user.account(), user.is_default()});
+    }
+    return manager_->ImportAccounts(std::move(put), ActorOf(call.peer()));
+  }
+
+  absl::Status SetTenant(const UnaryCall& call, const v1::SetTenantRequest& request,
+                         v1::SetTenantResponse&) {
+    return manager_->SetTenant(request.account(), request.tenant(), ActorOf(call.peer()));
   }
 
   absl::Status ListDeeds(const v1::ListDeedsRequest& request, v1::ListDeedsResponse& response) {

@@ -20,6 +20,7 @@ absl::StatusOr<RegisterJobArgs> ArgsOf(const v1::RegisterJobRequest& request) {
     ASSIGN_OR_RETURN(args.lease, FromProto(request.lease(), "lease"));
   }
   ASSIGN_OR_RETURN(args.partition, ParsePartitionNum(request.partition()));
+  args.account = request.account();
   return args;
 }
 
@@ -45,6 +46,7 @@ void ToProto(const JobView& view, v1::Job& job) {
   job.set_tree_count(view.tree_count);
   job.mutable_lost_ranks()->Add(view.lost_ranks.begin(), view.lost_ranks.end());
   job.set_partition(record.partition.value());
+  job.set_account(record.account);
 }
 
 // With `endpoints`, one "HOST/PORT" per rank; a port that the fabric (`view` may be null) does not

@@ -80,6 +80,7 @@ absl::StatusOr<PlacementTask> ReadTask(const v1::PlacementRequest& request) {
   if (traffic.ranks_per_node() != 0) task.ranks_per_node = traffic.ranks_per_node();
   task.trees = traffic.trees();
   ASSIGN_OR_RETURN(task.partition, ParsePartitionNum(request.partition()));
+  task.account = request.account();
   if (request.seed() != 0) task.seed = request.seed();
   if (request.has_budget()) {
     ASSIGN_OR_RETURN(task.budget, FromProto(request.budget(), "budget"));
@@ -134,6 +135,7 @@ void ToProto(const PlacementView& view, bool in_full, v1::Placement& message) {
   }
   message.set_is_optimal(record.is_optimal);
   message.set_partition(record.partition.value());
+  message.set_account(record.account);
   if (record.id == PlacementId()) return;  // advice
   message.set_id(absl::StrCat(record.id.value()));
   message.set_display_name(record.name);

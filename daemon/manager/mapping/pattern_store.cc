@@ -21,10 +21,6 @@ constexpr uint64_t kMega = 1'000'000;
 
 uint64_t Taken(const PatternRecord& record) { return std::max(record.stored_bytes, kMinBytes); }
 
-QuotaAccount AccountOf(const PatternRecord& record) {
-  return {record.owner, record.by_administrator};
-}
-
 QuotaAmounts AmountsOf(const PatternRecord& record) {
   QuotaAmounts amounts;
   amounts[Quota::kPatternBytes] = static_cast<int64_t>(Taken(record));
@@ -99,7 +95,7 @@ absl::StatusOr<std::unique_ptr<PatternStore>> PatternStore::Create(Store* store,
   absl::MutexLock lock(&pattern_store->mutex_);
   for (PatternRecord& record : records) {
     pattern_store->last_id_ = std::max(pattern_store->last_id_, record.id);
-    quotas->Count(AccountOf(record), AmountsOf(record));
+    quotas->Count(PayerOf(record), AmountsOf(record));
     Key key = KeyOf(record);
     pattern_store->records_.emplace(std::move(key), std::move(record));
   }
@@ -177,10 +173,10 @@ absl::Status PatternStore::TakeRoom(const PatternRecord& record) {
   RETURN_IF_ERROR(CheckRoom(record));
   const auto replaced = FindReplaced(record);
   const bool replaces = replaced != records_.end();
-  if (replaces) quotas_->Give(AccountOf(replaced->second), AmountsOf(replaced->second));
-  absl::Status status = quotas_->Take(AccountOf(record), AmountsOf(record));
+  if (replaces) quotas_->Give(PayerOf(replaced->second), AmountsOf(replaced->second));
+  absl::Status status = quotas_->Take(PayerOf(record), AmountsOf(record));
   if (!status.ok() && replaces) {
-    quotas_->Count(AccountOf(replaced->second), AmountsOf(replaced->second));
+    quotas_->Count(PayerOf(replaced->second), AmountsOf(replaced->second));
   }
   return status;
 }
@@ -201,6 +197,8 @@ absl::StatusOr<PatternRecord> PatternStore::Put(absl::string_view name, const Ac
   record.name = std::string(name);
   record.owner = actor.user;
   record.by_administrator = actor.is_administrator;
+  ASSIGN_OR_RETURN(record.account,
+                   quotas_->accounts()->Choose(actor.user, "", actor.is_administrator));
   record.rank_count = pattern.rank_count();
   record.pair_count = pattern.pair_count();
   record.total_bytes = pattern.total_bytes();
@@ -214,9 +212,9 @@ absl::StatusOr<PatternRecord> PatternStore::Put(absl::string_view name, const Ac
     static_cast<void>(DropUnfinished());  // the next write tries again
     {
       absl::MutexLock lock(&mutex_);  // as it was
-      quotas_->Give(AccountOf(record), AmountsOf(record));
+      quotas_->Give(PayerOf(record), AmountsOf(record));
       if (const auto old = FindReplaced(record); old != records_.end()) {
-        quotas_->Count(AccountOf(old->second), AmountsOf(old->second));
+        quotas_->Count(PayerOf(old->second), AmountsOf(old->second));
       }
     }
     Reread();
@@ -235,10 +233,10 @@ void PatternStore::Reread() {
   const absl::StatusOr<std::vector<PatternRecord>> there = store_->Patterns();
   if (!there.ok()) return;  // the next write will tell
   absl::MutexLock lock(&mutex_);
-  for (const auto& [key, old] : records_) quotas_->Give(AccountOf(old), AmountsOf(old));
+  for (const auto& [key, old] : records_) quotas_->Give(PayerOf(old), AmountsOf(old));
   records_.clear();
   for (const PatternRecord& record : *there) {
-    quotas_->Count(AccountOf(record), AmountsOf(record));
+    quotas_->Count(PayerOf(record), AmountsOf(record));
     records_.emplace(KeyOf(record), record);
   }
 }
@@ -307,7 +305,7 @@ absl::Status PatternStore::Delete(absl::string_view name, const Actor& actor,
   Tell(deed);
   absl::MutexLock lock(&mutex_);
   records_.erase(KeyOf(record));
-  quotas_->Give(AccountOf(record), AmountsOf(record));
+  quotas_->Give(PayerOf(record), AmountsOf(record));
   return absl::OkStatus();
 }
 

@@ -9,6 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/distances/distance_store.h"
+#include "daemon/manager/job_ports.h"
 #include "daemon/manager/mapping/search_bytes.h"
 #include "daemon/mapping/algorithm.h"
 #include "proto/text/node_list.h"
@@ -264,6 +265,13 @@ absl::StatusOr<RankMapper::Question> RankMapper::Ask(
   problem.use_load = !task.ignore_load;
   problem.objective = ObjectiveOf(task);
   ASSIGN_OR_RETURN(const std::vector<EndpointIndex> endpoints, EndpointsOf(task, fabric));
+  if (task.job.value() == 0) {
+    std::vector<Guid> ports;
+    for (const EndpointIndex endpoint : endpoints) {
+      ports.push_back(fabric.endpoint(endpoint).port_guid);
+    }
+    RETURN_IF_ERROR(Annotate(CheckSpeaking(*snapshot, ports), "hosts"));
+  }
   ASSIGN_OR_RETURN(
       problem.places,
       Places::OfEndpoints(fabric, endpoints, task.job.value() == 0 ? task.ranks_per_host : 1));

@@ -58,22 +58,28 @@ absl::Status WithHolders(const PlacementSnapshot& placing, const PlacementConstr
   return told;
 }
 
-// Of the job to come: as asked for, else the one that all candidates share.
+// Of the job to come: as asked for, else the account's tenant's, else the one that all candidates
+// share.
 absl::StatusOr<PartitionNum> PartitionOfTask(const PlacementSnapshot& placing,
-                                             const PlacementTask& task,
+                                             const PlacementTask& task, const Accounts& accounts,
+                                             absl::string_view account,
                                              const PlacementConstraints& constraints) {
-  if (task.partition == PartitionNum() && constraints.candidates.empty()) {
+  PartitionNum wanted = task.partition;
+  if (!placing.snapshot.partitions->empty()) {
+    ASSIGN_OR_RETURN(wanted, accounts.PartitionFor(account, wanted));
+  }
+  if (wanted == PartitionNum() && constraints.candidates.empty()) {
     return placing.partitions->of_all;
   }
   const Fabric& fabric = *placing.snapshot.fabric;
   std::vector<Guid> ports;
-  if (task.partition == PartitionNum()) {
+  if (wanted == PartitionNum()) {
     for (const HostIndex host : constraints.candidates) {
       const auto cabled = fabric.endpoints_of_host(host);
       if (!cabled.empty()) ports.push_back(fabric.endpoint(cabled.front()).port_guid);
     }
   }
-  return ChoosePartition(placing.snapshot, ports, task.partition);
+  return ChoosePartition(placing.snapshot, ports, wanted);
 }
 
 // What is held and, beyond that, out: the hosts whose first ports are no full members, which is how
@@ -119,10 +125,6 @@ absl::Status At(const Requests& requests, size_t i, const absl::Status& status) 
   return requests.size() > 1 ? Annotate(status, absl::StrCat("requests[", i, "]")) : status;
 }
 
-QuotaAccount AccountOf(const CreatePlacementArgs& args) {
-  return {args.owner, args.actor.is_administrator};
-}
-
 // What a plan makes of a record.
 void Fill(const Fabric& fabric, const PlacementPlan& plan, const PlacementTask& task,
           PlacementRecord& record) {
@@ -143,9 +145,17 @@ absl::Status CheckCount(size_t requests) {
 
 }  // namespace
 
-absl::Duration Placements::TermOf(const CreatePlacementArgs& args) const {
+absl::StatusOr<Payer> Placements::FindPayer(const CreatePlacementArgs& args) const {
+  Payer payer{args.owner, args.actor.is_administrator};
+  ASSIGN_OR_RETURN(payer.account, tables_->quotas.accounts()->Choose(args.owner, args.task.account,
+                                                                     args.actor.is_administrator));
+  payer.partition = args.task.partition;
+  return payer;
+}
+
+absl::Duration Placements::TermOf(const CreatePlacementArgs& args, const Payer& payer) const {
   if (args.term) return *args.term;
-  return std::min(options_->placement.default_term, tables_->quotas.LongestLease(AccountOf(args)));
+  return std::min(options_->placement.default_term, tables_->quotas.LongestLease(payer));
 }
 
 absl::Status Placements::CheckArgs(const Draft& draft) const {
@@ -155,6 +165,7 @@ absl::Status Placements::CheckArgs(const Draft& draft) const {
     const CreatePlacementArgs& args = draft[i].args;
     absl::Status status = CheckLength("request_id", args.request_id, kMaxRequestIdBytes);
     status.Update(CheckLength("display_name", args.display_name, kMaxNameBytes));
+    status.Update(CheckLength("account", args.task.account, kMaxNameBytes));
     status.Update(CheckTask(args.task));
     status.Update(CheckPositions(args.task, options_->max_job_ranks));
     const absl::Duration term = args.term.value_or(kMinLease);
@@ -164,7 +175,9 @@ absl::Status Placements::CheckArgs(const Draft& draft) const {
                        absl::FormatDuration(kMinLease), " and ", absl::FormatDuration(kMaxLease))));
     }
     if (status.ok()) {
-      status.Update(tables_->quotas.CheckLease(AccountOf(args), TermOf(args), "term"));
+      const absl::StatusOr<Payer> payer = FindPayer(args);
+      status = payer.ok() ? tables_->quotas.CheckLease(*payer, TermOf(args, *payer), "term")
+                          : payer.status();
     }
     if (!args.request_id.empty() && !names.insert(args.request_id).second) {
       status.Update(absl::InvalidArgumentError(
@@ -245,12 +258,13 @@ absl::StatusOr<PlacementSnapshot> Placements::TakeSnapshot() {
 
 absl::StatusOr<PlacementPlan> Placements::PlanOne(const PlacementSnapshot& placing,
                                                   const PlacementTask& task, CallBudget& budget,
-                                                  PartitionNum& partition) const {
+                                                  PlacementRecord& record) const {
   ASSIGN_OR_RETURN(const PlacementRequest request,
                    ReadTask(*placing.snapshot.fabric, task, options_->placement.weights));
-  ASSIGN_OR_RETURN(partition, PartitionOfTask(placing, task, request.constraints));
+  ASSIGN_OR_RETURN(record.partition, PartitionOfTask(placing, task, *tables_->quotas.accounts(),
+                                                     record.account, request.constraints));
   Occupancy barred;
-  const uint32_t barred_hosts = BarHosts(placing, partition, barred);
+  const uint32_t barred_hosts = BarHosts(placing, record.partition, barred);
   const absl::Duration end = clock_->Monotonic() + budget.NextOf(task);
   const auto stopped = [&, this] { return budget.IsCancelled() || clock_->Monotonic() >= end; };
   const auto remaining = [&, this] { return absl::ToDoubleSeconds(end - clock_->Monotonic()); };
@@ -264,20 +278,22 @@ absl::StatusOr<PlacementPlan> Placements::PlanOne(const PlacementSnapshot& placi
         refusal.code(),
         absl::StrCat(refusal.message(), "; ", barred_hosts, " of ", barred.is_out.size(),
                      " nodes are out as their first ports are no full members of partition ",
-                     ToString(partition)));
+                     ToString(record.partition)));
   }
   if (!absl::IsResourceExhausted(refusal)) return refusal;
   return WithHolders(placing, request.constraints, refusal);
 }
 
-PlacementRecord Placements::RecordOf(const CreatePlacementArgs& args) const {
+absl::StatusOr<PlacementRecord> Placements::RecordOf(const CreatePlacementArgs& args) const {
   PlacementRecord record;
+  ASSIGN_OR_RETURN(const Payer payer, FindPayer(args));
+  record.account = payer.account;
   record.request_id = args.request_id;
   record.request_fingerprint = FingerprintOf(args);
   record.name = args.display_name;
   record.owner = args.owner;
   record.by_administrator = args.actor.is_administrator;
-  record.term = TermOf(args);
+  record.term = TermOf(args, payer);
   record.created = clock_->Now();
   record.ended = absl::InfiniteFuture();
   return record;
@@ -292,16 +308,19 @@ absl::Status Placements::PlanAll(PlacementSnapshot& placing, Draft& draft, CallB
   for (size_t i = 0; i < draft.size(); ++i) {
     RETURN_IF_ERROR(budget.Check());
     const PlacementTask& task = draft[i].args.task;
-    PartitionNum partition;
-    const absl::StatusOr<PlacementPlan> plan = PlanOne(placing, task, budget, partition);
+    auto record = std::make_shared<PlacementRecord>();
+    record->account = task.account;
+    if (!is_advice) {
+      absl::StatusOr<PlacementRecord> made = RecordOf(draft[i].args);
+      if (!made.ok()) return At(draft, i, made.status());
+      *record = *std::move(made);
+    }
+    const absl::StatusOr<PlacementPlan> plan = PlanOne(placing, task, budget, *record);
     const bool is_advice_against = is_advice && (absl::IsResourceExhausted(plan.status()) ||
                                                  absl::IsFailedPrecondition(plan.status()));
     if (!plan.ok() && !is_advice_against) return At(draft, i, plan.status());
-    auto record = std::make_shared<PlacementRecord>();
-    if (!is_advice) *record = RecordOf(draft[i].args);
     record->fabric_version = fabric.version();
     PlacementView& view = draft[i].view;
-    record->partition = partition;
     if (plan.ok()) {
       Fill(fabric, *plan, task, *record);
       draft[i].wish = {record->nodes, LeavesOf(*placing.index, plan->hosts), record->is_exclusive};
@@ -346,25 +365,32 @@ absl::StatusOr<bool> Placements::PlanAndTakeOnce(Draft& draft, CallBudget& budge
   ASSIGN_OR_RETURN(PlacementSnapshot placing, TakeSnapshot());
   RETURN_IF_ERROR(PlanAll(placing, draft, budget, /*is_advice=*/false));
   if (budget.IsCancelled()) return budget.Check();
-  const CreatePlacementArgs& first = draft.front().args;  // all are one caller's
-  const QuotaAmounts nodes = NodesOf(draft);
-  if (first.actor.is_scheduled) {
-    tables_->quotas.Count(AccountOf(first), nodes);
-  } else {
-    RETURN_IF_ERROR(tables_->quotas.Take(AccountOf(first), nodes));
-  }
+  RETURN_IF_ERROR(TakeNodes(draft));
   const absl::StatusOr<bool> taken =
       turns_.Take(has_turn, may_wait, [&] { return TryTake(placing, draft); });
-  if (!taken.ok() || !*taken) tables_->quotas.Give(AccountOf(first), nodes);
+  if (!taken.ok() || !*taken) GiveNodes(draft);
   return taken;
 }
 
-QuotaAmounts Placements::NodesOf(const Draft& draft) {
-  QuotaAmounts amounts;
-  for (const Wanted& wanted : draft) {
-    amounts[Quota::kNodes] += static_cast<int64_t>(wanted.record->nodes.size());
+absl::Status Placements::TakeNodes(absl::Span<const Wanted> draft) {
+  for (size_t i = 0; i < draft.size(); ++i) {
+    const PlacementRecord& record = *draft[i].record;
+    if (draft[i].args.actor.is_scheduled) {
+      tables_->quotas.Count(PayerOf(record), AmountsOf(record));
+      continue;
+    }
+    const absl::Status taken = tables_->quotas.Take(PayerOf(record), AmountsOf(record));
+    if (taken.ok()) continue;
+    GiveNodes(draft.first(i));
+    return At(draft, i, taken);
   }
-  return amounts;
+  return absl::OkStatus();
+}
+
+void Placements::GiveNodes(absl::Span<const Wanted> draft) {
+  for (const Wanted& wanted : draft) {
+    tables_->quotas.Give(PayerOf(*wanted.record), AmountsOf(*wanted.record));
+  }
 }
 
 absl::Status Placements::PlanAndTake(Draft& draft, const PlacementCancelled& is_cancelled) {
@@ -425,7 +451,7 @@ void Placements::OnCreated(Draft& draft, absl::Status status, Callback<Views> do
         holds_.Free(wanted.wish);
       }
     }
-    tables_->quotas.Give(AccountOf(first), NodesOf(draft));
+    GiveNodes(draft);
     if (absl::IsAlreadyExists(status)) {
       status = Annotate(status, "the placement of that request_id is over; take a new request_id");
     }

@@ -179,6 +179,7 @@ uint64_t FingerprintOf(const CreatePlacementArgs& args) {
   if (task.partition != PartitionNum()) {
     fingerprint.Add("partition").Add(uint64_t{task.partition.value()});
   }
+  if (!task.account.empty()) fingerprint.Add("account").Add(task.account);
   return fingerprint.value();
 }
 
@@ -192,8 +193,8 @@ absl::StatusOr<JobRecord> Placements::JobOf(const PlacementRecord& placement,
   JobRecord job;
   job.owner = placement.owner;
   job.by_administrator = placement.by_administrator;
+  job.account = placement.account;
   job.placed_nodes = static_cast<uint32_t>(placement.nodes.size());
-  ASSIGN_OR_RETURN(job.lease, jobs_->LeaseOf(AccountOf(job), args.lease));
   const uint32_t per_node =
       args.ranks_per_node == 0 ? placement.ranks_per_node : args.ranks_per_node;
   const uint64_t positions = uint64_t{per_node} * placement.nodes.size();
@@ -223,6 +224,7 @@ absl::StatusOr<JobRecord> Placements::JobOf(const PlacementRecord& placement,
     for (uint64_t p = 0; p < positions; ++p) job.endpoints.push_back(ports[p / per_node]);
   }
   ASSIGN_OR_RETURN(job.partition, ChoosePartition(*view->snapshot, ports, placement.partition));
+  ASSIGN_OR_RETURN(job.lease, jobs_->LeaseOf(PayerOf(job), args.lease));
   job.request_id = args.request_id;
   job.request_fingerprint = FingerprintOf(args);
   job.name = args.display_name.empty() ? placement.name : args.display_name;

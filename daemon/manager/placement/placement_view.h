@@ -37,6 +37,7 @@ struct PlacementTask {
   uint64_t seed = 1;
   absl::Duration budget;        // of a search with a pattern; zero: the default
   PartitionNum partition = {};  // whose full members the nodes are; 0: which the candidates share
+  std::string account = {};     // that pays; empty: the owner's default one
 };
 
 struct CreatePlacementArgs {

@@ -17,16 +17,6 @@ constexpr const char* kWords[] = {"over", "held", "started", "released", "expire
 
 std::string ObjectOf(PlacementId id) { return absl::StrCat("placement:", id.value()); }
 
-QuotaAccount AccountOf(const PlacementRecord& record) {
-  return {record.owner, record.by_administrator};
-}
-
-QuotaAmounts AmountsOf(const PlacementRecord& record) {
-  QuotaAmounts amounts;
-  amounts[Quota::kNodes] = static_cast<int64_t>(record.nodes.size());
-  return amounts;
-}
-
 }  // namespace
 
 void Placements::Restore(std::vector<PlacementRecord> placements, PlacementId last) {
@@ -44,7 +34,7 @@ void Placements::Restore(std::vector<PlacementRecord> placements, PlacementId la
     held->deadline = now + record.term;
     requests_.Restore(OwnName(record.owner, record.request_id), record.request_fingerprint,
                       record.id);
-    tables_->quotas.Count(AccountOf(record), AmountsOf(record));
+    tables_->quotas.Count(PayerOf(record), AmountsOf(record));
     held->record = std::make_shared<const PlacementRecord>(std::move(record));
     holds_.Restore(held->wish);
     CountOwner(held->record->owner, 1);
@@ -70,7 +60,7 @@ void Placements::TakeOut(Held& held) {
   queue_.erase({held.queued_deadline, record.id});
   requests_.Forget(OwnName(record.owner, record.request_id));
   holds_.Free(held.wish);
-  tables_->quotas.Give(AccountOf(record), AmountsOf(record));
+  tables_->quotas.Give(PayerOf(record), AmountsOf(record));
   CountOwner(record.owner, -1);
   std::erase_if(without_leaves_, [&](const auto& other) { return other.get() == &held; });
   held_.erase(record.id);

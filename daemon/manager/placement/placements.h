@@ -110,13 +110,16 @@ class Placements final : private UseCase {
 
   // placement_creation.cc
   absl::Status CheckArgs(const Draft& draft) const;
-  absl::Duration TermOf(const CreatePlacementArgs& args) const;
+  // Errors: as Accounts::Choose.
+  absl::StatusOr<Payer> FindPayer(const CreatePlacementArgs& args) const;
+  absl::Duration TermOf(const CreatePlacementArgs& args, const Payer& payer) const;
   // As NamedRequests has it: true with all of them counted.
   bool Begin(const Draft& draft, Callback<Views>& done);
   absl::Status CheckRoom(const Draft& draft) const;  // with mu_ held
   absl::StatusOr<PlacementPlan> PlanOne(const PlacementSnapshot& placing, const PlacementTask& task,
-                                        CallBudget& budget, PartitionNum& partition) const;
-  PlacementRecord RecordOf(const CreatePlacementArgs& args) const;  // before it is planned
+                                        CallBudget& budget, PlacementRecord& record) const;
+  // Before it is planned. Errors: as Accounts::Choose.
+  absl::StatusOr<PlacementRecord> RecordOf(const CreatePlacementArgs& args) const;
   // Each beside those before it. Of advice a refusal is in the view.
   absl::Status PlanAll(PlacementSnapshot& placing, Draft& draft, CallBudget& budget,
                        bool is_advice) const;
@@ -125,7 +128,9 @@ class Placements final : private UseCase {
   absl::StatusOr<bool> PlanAndTakeOnce(Draft& draft, CallBudget& budget, bool has_turn);
   bool TryTake(const PlacementSnapshot& placing, Draft& draft);
   // Of the nodes of all of them.
-  static QuotaAmounts NodesOf(const Draft& draft);
+  // Counts the nodes of all of them, or RESOURCE_EXHAUSTED and of none.
+  absl::Status TakeNodes(absl::Span<const Wanted> draft);
+  void GiveNodes(absl::Span<const Wanted> draft);
   void OnCreated(Draft& draft, absl::Status status, Callback<Views> done);
   void UndoWritten(const Draft& draft);
   void Fail(const Draft& draft, const absl::Status& status, Callback<Views> done);

@@ -11,7 +11,10 @@ constexpr MethodAccess kTable[] = {
     {"/coppice.v1.Admin/Reload", Role::kOperator, "a reload"},
     {"/coppice.v1.Admin/GetQuota", Role::kReader},
     {"/coppice.v1.Admin/ListQuotas", Role::kOperator, "the list of all quotas"},
-    {"/coppice.v1.Admin/SetQuota", Role::kOperator, "a user's limit"},
+    {"/coppice.v1.Admin/SetQuota", Role::kOperator, "a limit"},
+    {"/coppice.v1.Admin/ListAccounts", Role::kReader},
+    {"/coppice.v1.Admin/ImportAccounts", Role::kOperator, "the list of accounts"},
+    {"/coppice.v1.Admin/SetTenant", Role::kOperator, "an account's tenant"},
     {"/coppice.v1.Admin/ListDeeds", Role::kOperator, "the account of deeds"},
 
     {"/coppice.v1.Agents/Connect", Role::kAgent},

@@ -149,6 +149,45 @@ TEST_F(StoreHoldersTest, QuotasArePutReplacedAndDropped) {
                 StatusCode::kInvalidArgument, "negative");
 }
 
+TEST_F(StoreHoldersTest, AccountsAreReplacedWhole) {
+  const std::vector<AccountRecord> accounts = {{"atlas", "physics"}, {"physics", "", "science"}};
+  const std::vector<AccountUserRecord> users = {{"ada", "atlas", true}, {"ada", "physics"}};
+  ASSERT_APPLIED(store_->Apply(PutAccounts{{{"biology"}}, {{"eve", "biology", true}}}));
+  ASSERT_APPLIED(store_->Apply(PutAccounts{accounts, users}));
+  Reopen();
+  EXPECT_EQ(Load().accounts, accounts);
+  EXPECT_EQ(Load().account_users, users);
+  const auto refuse = [&](const PutAccounts& put, const std::string& why) {
+    EXPECT_STATUS(store_->Apply(put), StatusCode::kInvalidArgument, why);
+  };
+  refuse({{{""}}, {}}, "one has no name");
+  refuse({{{"a"}, {"a"}}, {}}, "account a: it is named twice");
+  refuse({{{"a", "b"}}, {}}, "account a: no account is named b");
+  refuse({{{"a", "b"}, {"b", "a"}}, {}}, "account a: it is within itself");
+  refuse({{{"a"}}, {{"ada", "b"}}}, "user ada of account b: there is no such account");
+  refuse({{{"a"}}, {{"", "a"}}}, "the user has no name");
+  refuse({{{"a"}}, {{"ada", "a"}, {"ada", "a"}}}, "it is there twice");
+  refuse({{{"a"}, {"b"}}, {{"ada", "a", true}, {"ada", "b", true}}}, "two default accounts");
+  EXPECT_EQ(Load().accounts, accounts);
+  ASSERT_APPLIED(store_->Apply(PutAccounts{}));
+  EXPECT_TRUE(Load().accounts.empty());
+  EXPECT_TRUE(Load().account_users.empty());
+}
+
+TEST_F(StoreHoldersTest, JobsPlacementsAndPatternsKeepTheirAccount) {
+  JobRecord job = JobOf(1, "ada");
+  PlacementRecord placement = Placement(1, {"n1"}, "r");
+  PatternRecord pattern{1, "stencil", "ada", 4, 1, 10, 1, At(3), 0};
+  job.account = placement.account = pattern.account = "atlas";
+  ASSERT_APPLIED(store_->Apply(PutJob{job}));
+  ASSERT_APPLIED(store_->Apply(PutPlacements{{placement}}));
+  ASSERT_APPLIED(store_->Apply(PutPattern{pattern, 0}));
+  Reopen();
+  EXPECT_EQ(Load().jobs.at(0).account, "atlas");
+  EXPECT_EQ(Load().placements.at(0).account, "atlas");
+  EXPECT_EQ(store_->Patterns()->at(0), pattern);
+}
+
 TEST_F(StoreHoldersTest, AChangeAndItsDeedAreOne) {
   ASSERT_APPLIED(store_->Apply(PutJob{JobOf(1, "ada"), Share(Deed("ada", "Jobs.RegisterJob"))}));
   EXPECT_FALSE(store_->Apply(PutJob{JobOf(1, "ada"), Share(Deed("eve", "x"))}).ok());

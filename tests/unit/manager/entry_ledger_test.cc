@@ -1,10 +1,11 @@
+#include "daemon/manager/entry_ledger.h"
+
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 #include <set>
 
-#include "daemon/manager/ledgers.h"
 #include "tests/support/tier.h"
 #include "tests/unit/manager/manager_fixture.h"
 

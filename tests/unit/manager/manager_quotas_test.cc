@@ -6,8 +6,8 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/manager/ledgers.h"
 #include "daemon/manager/placement/placement_view.h"
+#include "daemon/manager/quota_ledger.h"
 #include "tests/support/tier.h"
 #include "tests/unit/manager/placement/placements_fixture.h"
 
@@ -37,7 +37,9 @@ class ManagerQuotasTest : public PlacementsTest {
     return args;
   }
   int64_t Used(const std::string& user, Quota quota) {
-    return manager_->quotas().StandingOf(user)[static_cast<size_t>(quota)].used;
+    return manager_->quotas()
+        .StandingOf({QuotaHolder::kUser, user})[static_cast<size_t>(quota)]
+        .used;
   }
   static void ExpectRefused(const absl::Status& status, const std::string& holder,
                             const std::string& quota) {
@@ -133,7 +135,7 @@ TEST_F(ManagerQuotasTest, Trees) {
   ExpectSameAsRecount("ada");
   ASSERT_TRUE(End(job).ok());
   EXPECT_EQ(Used("ada", Quota::kTrees), 0);
-  EXPECT_TRUE(manager_->quotas().Users().empty());
+  EXPECT_TRUE(manager_->quotas().Holders().empty());
 }
 
 // One user never has all entries; who leaves the choice to the daemon gets a tree without.
@@ -249,7 +251,11 @@ TEST_F(ManagerQuotasTest, AUserIsGivenALimitOfHisOwnForGood) {
   ASSERT_TRUE(Register(JobOf("ada")).ok());
   BootWith(Only(Quota::kJobs, {1}));
   EXPECT_EQ(Used("ada", Quota::kJobs), 2);
-  EXPECT_EQ(manager_->quotas().StandingOf("ada").at(static_cast<size_t>(Quota::kJobs)).limit, 2);
+  EXPECT_EQ(manager_->quotas()
+                .StandingOf({QuotaHolder::kUser, "ada"})
+                .at(static_cast<size_t>(Quota::kJobs))
+                .limit,
+            2);
   const std::vector<EventRecord> events = EventsOf("quota.changed");
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].actor, "root");

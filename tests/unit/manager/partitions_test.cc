@@ -6,6 +6,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/manager/mapping/rank_mapper.h"
 #include "tests/support/partition_check.h"
 #include "tests/support/tier.h"
 #include "tests/unit/manager/manager_fixture.h"
@@ -299,6 +300,30 @@ TEST_F(ManagerPartitions, RandomRequestsAndChangesOfTables) {
   EXPECT_GT(refused, requests / 10);
   EXPECT_GT(revised, 0);
   ExpectConserved();
+}
+
+// Their ports need to share one in which one of them is a full member; which does not matter.
+TEST_F(ManagerPartitions, MapsAreOverHostsThatCanSpeak) {
+  SetKeys(0, {0x8001, 0x7fff});
+  SetKeys(1, {0x0001, 0x7fff});
+  SetKeys(2, {0x8002, 0x7fff});
+  SetKeys(3, {0x8001, 0x8002, 0x7fff});
+  Begin();
+  RankMapper mapper(manager_.get(), &SystemClock(), MapperOptions());
+  const auto why_not = [&](std::vector<std::string> hosts) {
+    MapRanksArgs args;
+    args.task.pattern = Pattern::Make(2, {{0, 1, 100, 1}}).value();
+    args.task.hosts = std::move(hosts);
+    args.budget = absl::Milliseconds(10);
+    const auto view = mapper.MapRanks(args, {});
+    return view.ok() ? "" : std::string(view.status().message());
+  };
+  EXPECT_EQ(why_not({"n0", "n1"}), "");
+  EXPECT_EQ(why_not({"n0", "n3"}), "");
+  EXPECT_EQ(why_not({"n3", "n2"}), "");
+  EXPECT_THAT(why_not({"n1", "n2"}),
+              AllOf(HasSubstr("hosts: "), HasSubstr("partition 0x7fff"), HasSubstr("n1/1"),
+                    HasSubstr("n2/1"), HasSubstr("limited")));
 }
 
 }  // namespace

@@ -41,6 +41,9 @@ Admin/GetQuota                   rtuao
 Admin/ListQuotas                     o
 Admin/SetQuota                       o
 Admin/ListDeeds                      o
+Admin/ListAccounts               rtuao
+Admin/ImportAccounts                 o
+Admin/SetTenant                      o
 Agents/Connect                      ao
 Agents/ListAgents                rtuao
 Agents/MeasureDistances              o

@@ -39,18 +39,33 @@ class QuotaUser {
     request.set_id(job);
     return loopback_.Call(*jobs_, &JobsStub::EndJob, request).status();
   }
-  absl::StatusOr<v1::UserQuota> Quota(const std::string& user = "") {
+  absl::StatusOr<v1::HolderQuota> Quota(const std::string& user = "") {
     v1::GetQuotaRequest request;
     request.set_user(user);
     return loopback_.Call(*admin_, &AdminStub::GetQuota, request);
   }
-  absl::StatusOr<v1::UserQuota> SetQuota(const std::string& user, const std::string& name,
-                                         int64_t limit) {
+  absl::StatusOr<v1::HolderQuota> SetQuota(const std::string& user, const std::string& name,
+                                           int64_t limit) {
     v1::SetQuotaRequest request;
     request.set_user(user);
     request.set_name(name);
     request.set_limit(limit);
     return loopback_.Call(*admin_, &AdminStub::SetQuota, request);
+  }
+  absl::StatusOr<v1::HolderQuota> Quota(const v1::GetQuotaRequest& request) {
+    return loopback_.Call(*admin_, &AdminStub::GetQuota, request);
+  }
+  absl::StatusOr<v1::HolderQuota> SetQuota(const v1::SetQuotaRequest& request) {
+    return loopback_.Call(*admin_, &AdminStub::SetQuota, request);
+  }
+  absl::Status Import(const v1::ImportAccountsRequest& request) {
+    return loopback_.Call(*admin_, &AdminStub::ImportAccounts, request).status();
+  }
+  absl::Status SetTenant(const v1::SetTenantRequest& request) {
+    return loopback_.Call(*admin_, &AdminStub::SetTenant, request).status();
+  }
+  absl::StatusOr<v1::ListAccountsResponse> Accounts() {
+    return loopback_.Call(*admin_, &AdminStub::ListAccounts, v1::ListAccountsRequest());
   }
   absl::StatusOr<v1::ListDeedsResponse> Deeds(const v1::ListDeedsRequest& request = {}) {
     return loopback_.Call(*admin_, &AdminStub::ListDeeds, request);
@@ -92,7 +107,7 @@ Loopback::Options OneJobEach() {
   return options;
 }
 
-v1::QuotaLimit LimitOf(const absl::StatusOr<v1::UserQuota>& quota, const std::string& name) {
+v1::QuotaLimit LimitOf(const absl::StatusOr<v1::HolderQuota>& quota, const std::string& name) {
   EXPECT_TRUE(quota.ok()) << quota.status();
   for (const v1::QuotaLimit& limit : quota->limits()) {
     if (limit.name() == name) return limit;
@@ -208,6 +223,67 @@ TEST(QuotasServiceTest, EventsNameWhoDidIt) {
   EXPECT_EQ(events->events(0).actor(), "bin");
   EXPECT_EQ(events->events(1).kind(), "job.ended");
   EXPECT_EQ(events->events(1).actor(), "root");
+}
+
+TEST(QuotasServiceTest, AccountsAndTenantsHaveQuotas) {
+  if (!MayActAsOthers()) return;
+  Loopback loopback;
+  QuotaUser bin(loopback, kBinUser), administrator(loopback);
+  v1::ImportAccountsRequest import;
+  v1::Account& physics = *import.add_accounts();
+  physics.set_name("physics");
+  physics.set_tenant("science");
+  v1::Account& atlas = *import.add_accounts();
+  atlas.set_name("atlas");
+  atlas.set_parent("physics");
+  v1::AccountUser& user = *import.add_users();
+  user.set_user("bin");
+  user.set_account("atlas");
+  user.set_is_default(true);
+  EXPECT_EQ(bin.Import(import).code(), absl::StatusCode::kPermissionDenied);
+  ASSERT_TRUE(administrator.Import(import).ok());
+  const auto listed = bin.Accounts();
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  EXPECT_EQ(listed->accounts(1).tenant(), "science");
+  EXPECT_EQ(listed->users(0).account(), "atlas");
+
+  v1::SetQuotaRequest set;
+  set.set_tenant("science");
+  set.set_name("jobs");
+  set.set_limit(1);
+  EXPECT_EQ(bin.SetQuota(set).status().code(), absl::StatusCode::kPermissionDenied);
+  ASSERT_TRUE(administrator.SetQuota(set).ok());
+  const auto job = bin.Register();
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->account(), "atlas");
+  const absl::Status refused = bin.Register().status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("tenant:science holds 1"));
+  const auto failure = GetDetail<google::rpc::QuotaFailure>(refused);
+  ASSERT_TRUE(failure);
+  ASSERT_EQ(failure->violations_size(), 2);
+  EXPECT_EQ(failure->violations(0).subject(), "tenant:science");
+  EXPECT_EQ(failure->violations(1).subject(), "user:bin");
+
+  // Another tenant: what is held already is that one's.
+  v1::SetTenantRequest tenant;
+  tenant.set_account("physics");
+  tenant.set_tenant("arts");
+  ASSERT_TRUE(administrator.SetTenant(tenant).ok());
+  EXPECT_TRUE(bin.Register().ok());
+  v1::GetQuotaRequest get;
+  get.set_tenant("arts");
+  EXPECT_EQ(LimitOf(bin.Quota(get), "jobs").used(), 2);
+  tenant.set_account("none");
+  EXPECT_EQ(administrator.SetTenant(tenant).code(), absl::StatusCode::kNotFound);
+  // The import says nothing of tenants, which stay; one that is no tree is refused whole.
+  import.mutable_accounts(0)->clear_tenant();
+  ASSERT_TRUE(administrator.Import(import).ok());
+  EXPECT_EQ(bin.Accounts()->accounts(1).tenant(), "arts");
+  import.mutable_accounts(0)->set_parent("atlas");
+  const absl::Status circle = administrator.Import(import);
+  EXPECT_EQ(circle.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(circle.message()), testing::HasSubstr("account physics: it is within"));
 }
 
 }  // namespace

@@ -133,7 +133,10 @@ TEST_F(PatternStoreTest, NamesAreTheirOwnersAndAdministratorsAreEverybodys) {
   const auto pattern_store = Open();
   ASSERT_TRUE(pattern_store->Delete("eve:lammps/melt", root, Anybody).ok());
   EXPECT_EQ(pattern_store->Get("lammps/melt", "eve")->rank_count, 5u);
-  EXPECT_EQ(quotas_.StandingOf("eve")[static_cast<size_t>(Quota::kPatternBytes)].used, 2 * 4096)
+  EXPECT_EQ(
+      quotas_.StandingOf({QuotaHolder::kUser, "eve"})[static_cast<size_t>(Quota::kPatternBytes)]
+          .used,
+      2 * 4096)
       << "of two shelves that were opened and are gone";
 }
 

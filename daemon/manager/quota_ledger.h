@@ -1,0 +1,166 @@
+// Who holds how much of what can be used up, and may.
+#ifndef COPPICE_DAEMON_MANAGER_QUOTA_LEDGER_H_
+#define COPPICE_DAEMON_MANAGER_QUOTA_LEDGER_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "daemon/manager/accounts.h"
+#include "daemon/manager/options.h"
+#include "db/store.h"
+
+namespace coppice {
+
+struct QuotaAmounts {
+  int64_t& operator[](Quota quota) { return of[static_cast<size_t>(quota)]; }
+  int64_t operator[](Quota quota) const { return of[static_cast<size_t>(quota)]; }
+  friend bool operator==(const QuotaAmounts&, const QuotaAmounts&) = default;
+  std::array<int64_t, kCountedQuotas> of = {};
+};
+
+inline QuotaAmounts Unbounded() {
+  QuotaAmounts amounts;
+  amounts.of.fill(QuotaLimit::kNone);
+  return amounts;
+}
+
+// For whom something is held.
+struct Payer {
+  std::string user;
+  bool is_exempt = false;       // an administrator's
+  std::string account = {};     // empty: none
+  PartitionNum partition = {};  // 0: none
+};
+
+// Who pays for a job, a placement or a pattern.
+template <class Record>
+Payer PayerOf(const Record& record) {
+  Payer payer{record.owner, record.by_administrator, record.account};
+  if constexpr (requires { record.partition; }) payer.partition = record.partition;
+  return payer;
+}
+
+// Who may have a limit.
+struct QuotaHolderName {
+  QuotaHolder kind = QuotaHolder::kUser;
+  std::string name;
+  friend bool operator==(const QuotaHolderName&, const QuotaHolderName&) = default;
+  friend auto operator<=>(const QuotaHolderName&, const QuotaHolderName&) = default;
+};
+std::string ToString(const QuotaHolderName& holder);  // "account:physics"
+
+// One limit of one holder.
+struct QuotaStanding {
+  Quota quota = Quota::kEntries;
+  int64_t limit = QuotaLimit::kNone;
+  bool is_own = false;                              // an administrator gave it
+  int64_t used = 0;                                 // 0 where there is no use
+  int64_t all_used = 0, whole = QuotaLimit::kNone;  // of all users
+  int64_t for_users = QuotaLimit::kNone;            // that ordinary users together may have
+};
+
+// Lines of kHoldersPayload, with how many each holds: the first few, most first.
+void SetHolders(std::vector<std::pair<int64_t, std::string>> lines, absl::Status& status);
+
+// The one place where quotas are judged. What somebody holds counts against him, against his
+// account and those above it, and against their tenant; none of them takes more than its limit.
+// That is the row that an administrator put, else, of users, the configuration's; a percentage is
+// of the whole, at least 1. Ordinary users together never take the last so many percent of a whole.
+// What administrators take is counted and never refused.
+//
+// Thread-safe. Its lock is a leaf: nothing else is taken under it.
+class QuotaLedger {
+ public:
+  void Configure(const QuotaOptions& options);
+  // How much there is of entries, nodes or bytes of patterns.
+  void SetWhole(Quota quota, int64_t whole);
+  void SetRows(absl::Span<const QuotaRecord> rows);
+  // From now on these pay; what is held already is theirs, too. Never null.
+  void SetAccounts(std::shared_ptr<const Accounts> accounts);
+  std::shared_ptr<const Accounts> accounts() const;
+  void SetRow(const QuotaRecord& row, bool drop);
+
+  // All of it counts from now on, or RESOURCE_EXHAUSTED, naming limit, use and holder in words and
+  // in kHoldersPayload, and nothing does.
+  absl::Status Take(const Payer& payer, const QuotaAmounts& amounts);
+  // What Take would say.
+  absl::Status Check(const Payer& payer, const QuotaAmounts& amounts) const;
+  // The most of each that Take would give by itself; QuotaLimit::kNone: any.
+  QuotaAmounts Left(const Payer& payer) const;
+  void Count(const Payer& payer, const QuotaAmounts& amounts);
+  // What Take or Count counted.
+  void Give(const Payer& payer, const QuotaAmounts& amounts);
+
+  // RESOURCE_EXHAUSTED: longer than the user may have; `what` begins the message: "lease".
+  absl::Status CheckLease(const Payer& payer, absl::Duration lease, absl::string_view what) const;
+  // The longest that he may have; infinite: any.
+  absl::Duration LongestLease(const Payer& payer) const;
+  // Of the ranks of the user's ended jobs; INT64_MAX: no bound.
+  int64_t KeptBytes(const std::string& user) const;
+  int64_t AllKeptBytes() const;
+
+  // [Quota], of a holder that need not be known.
+  std::vector<QuotaStanding> StandingOf(const QuotaHolderName& holder) const;
+  // Those who hold something or have limits of their own: users, accounts, tenants, by name.
+  std::vector<QuotaHolderName> Holders() const;
+
+ private:
+  struct Use {
+    QuotaAmounts ordinary, exempt;
+    bool IsNone() const { return ordinary == QuotaAmounts() && exempt == QuotaAmounts(); }
+    void Add(const QuotaAmounts& amounts, int sign, bool is_exempt);
+  };
+  struct Level {
+    QuotaHolder kind = QuotaHolder::kUser;
+    absl::string_view name;
+  };
+  using Levels = absl::InlinedVector<Level, 4>;
+  // Who pays what: with what the levels are summed up anew when accounts change.
+  using Leaf = std::tuple<std::string, std::string, PartitionNum>;  // user, account, partition
+  using Limits = std::array<std::optional<int64_t>, kQuotas>;       // [Quota] that are its own
+  static constexpr size_t kKinds = 4;                               // QuotaHolder starts at 1
+  template <class Value>
+  using PerHolder = std::array<absl::flat_hash_map<std::string, Value>, kKinds>;
+
+  // All with mu_ held. From below: the user, his account and those above it, their tenant, whose
+  // name may be in `tenant`.
+  Levels LevelsOf(absl::string_view user, absl::string_view account, PartitionNum partition,
+                  std::string& tenant) const;
+  const Use* UseOf(const Level& level) const;
+  int64_t OrdinaryUse(const Level& level, Quota quota) const;
+  std::optional<int64_t> OwnLimit(const Level& level, Quota quota) const;
+  int64_t LimitOf(const Level& level, Quota quota) const;
+  int64_t ForUsers(Quota quota) const;
+  absl::Status Judge(const Payer& payer, const QuotaAmounts& amounts) const;
+  absl::Status OverOwn(const Level& level, const Payer& payer, Quota quota, int64_t more) const;
+  absl::Status OverShare(Quota quota, int64_t used, int64_t more, int64_t limit) const;
+  void AddTo(const Level& level, const QuotaAmounts& amounts, int sign, bool is_exempt);
+  void Add(const Payer& payer, const QuotaAmounts& amounts, int sign);
+
+  mutable std::mutex mu_;
+  // Guarded by mu_.
+  QuotaOptions options_;
+  QuotaAmounts whole_ = Unbounded();
+  std::shared_ptr<const Accounts> accounts_ = std::make_shared<Accounts>();
+  PerHolder<Limits> limits_;               // [QuotaHolder] of whoever has one of his own
+  PerHolder<Use> uses_;                    // [QuotaHolder] of whoever holds something
+  absl::flat_hash_map<Leaf, Use> leaves_;  // the same, apart
+  QuotaAmounts ordinary_, all_;            // the sums
+};
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_QUOTA_LEDGER_H_
