@@ -143,14 +143,13 @@ std::string OrNone(bool has, int64_t value) { return has ? absl::StrCat(value) :
 
 void AddRows(const v1::HolderQuota& quota, bool with_holder, Table& table) {
   for (const v1::QuotaLimit& limit : quota.limits()) {
-    const bool is_counted = limit.name() != "kept_bytes" && limit.name() != "lease_seconds";
     std::vector<std::string> row = {limit.name(),
-                                    OrNone(is_counted, limit.used()),
+                                    OrNone(limit.has_used(), limit.used()),
                                     OrNone(limit.has_limit(), limit.limit()),
                                     limit.is_own()     ? "own"
                                     : quota.has_user() ? "all users'"
                                                        : "-",
-                                    OrNone(is_counted, limit.all_used()),
+                                    OrNone(limit.has_all_used(), limit.all_used()),
                                     OrNone(limit.has_for_users(), limit.for_users()),
                                     OrNone(limit.has_whole(), limit.whole())};
     if (with_holder) row.insert(row.begin(), HolderText(quota));

@@ -47,13 +47,13 @@ bool LacksTreesForRoutes(const absl::StatusOr<BatchDraft>& draft, const BatchWat
 
 // As of now: another batch of the owner's may take of it before this one is planned.
 BatchRoom RoomOf(const QuotaLedger& quotas, const JobRecord& job, const Actor& actor) {
-  Payer account = PayerOf(job);
-  account.is_exempt |= actor.is_administrator;
-  BatchRoom room{quotas.Left(account)};
-  room.why_not = [&quotas, account](Quota quota, int64_t more) {
+  Payer payer = PayerOf(job);
+  payer.is_exempt |= actor.is_administrator;
+  BatchRoom room{quotas.Left(payer)};
+  room.why_not = [&quotas, payer](Quota quota, int64_t more) {
     QuotaAmounts amounts;
     amounts[quota] = more;
-    const absl::Status refused = quotas.Check(account, amounts);
+    const absl::Status refused = quotas.Check(payer, amounts);
     return refused.ok() ? "the owner's quota is used up by others of his calls"
                         : std::string(refused.message());
   };
@@ -133,7 +133,7 @@ absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
       installer_->Restore(*std::move(carried));
     }
     tables_->entries.Restore(record.id, record.switches);
-    tables_->quotas.Count(PayerOf(*tree->job->record), AmountsOf(record));
+    tables_->quotas.Count(PayerOf(*tree->job->record), AmountsOf(record), record.switches);
     tree->record = std::make_shared<const TreeRecord>(std::move(record));
     tables_->AddTree(std::move(tree), TreeChangeKind::kPresent);
   }
@@ -183,7 +183,7 @@ void Grants::Finish(Requests& requests, const Begun& begun, const Reserved& tree
       } else {
         installer_->Remove({record.id, record.revision});
         tables_->entries.Cancel(record.switches);
-        tables_->quotas.Give(PayerOf(*tree->job->record), AmountsOf(record));
+        tables_->quotas.Give(PayerOf(*tree->job->record), AmountsOf(record), record.switches);
       }
     }
     if (status.ok()) {
@@ -218,7 +218,8 @@ void Grants::GiveBack(const Reserved& trees) {
   std::lock_guard lock(tables_->mu);
   for (const std::shared_ptr<GrantedTree>& tree : trees) {
     tables_->entries.Cancel(tree->record->switches);
-    tables_->quotas.Give(PayerOf(*tree->job->record), AmountsOf(*tree->record));
+    tables_->quotas.Give(PayerOf(*tree->job->record), AmountsOf(*tree->record),
+                         tree->record->switches);
   }
 }
 
@@ -229,22 +230,27 @@ absl::StatusOr<std::optional<Grants::Reserved>> Grants::TryReserve(const std::sh
                                                                    const BatchRoom* room) {
   std::vector<absl::Span<const SwitchIndex>> switches;
   switches.reserve(drafts.size());
-  for (const TreeDraft& tree : drafts) switches.emplace_back(tree.switches);
-  const Payer account = PayerOf(*job->record);
+  std::vector<TreeSwitchRecord> entries;
+  for (const TreeDraft& tree : drafts) {
+    switches.emplace_back(tree.switches);
+    entries.insert(entries.end(), tree.record.switches.begin(), tree.record.switches.end());
+  }
+  const Payer payer = PayerOf(*job->record);
   const QuotaAmounts amounts = AmountsOf(drafts);
   {
     std::lock_guard lock(tables_->mu);
     if (job->ending) return JobIsEnding(job->record->id);
     if (tables_->view->snapshot->fabric != basis.view->snapshot->fabric) return std::nullopt;
     if (actor.is_administrator) {
-      tables_->quotas.Count(account, amounts);
-    } else if (absl::Status taken = tables_->quotas.Take(account, amounts); !taken.ok()) {
+      tables_->quotas.Count(payer, amounts, entries);
+    } else if (absl::Status taken = tables_->quotas.Take(payer, amounts, entries); !taken.ok()) {
       // What stayed within what there was has lost a race: planned again, it takes less.
+      if (absl::IsAborted(taken)) return std::nullopt;
       if (room != nullptr && IsWithin(amounts, room->left)) return std::nullopt;
       return taken;
     }
     if (!tables_->entries.ReserveAll(switches)) {
-      tables_->quotas.Give(account, amounts);
+      tables_->quotas.Give(payer, amounts, entries);
       return std::nullopt;
     }
     for (TreeDraft& tree : drafts) tree.record.id = tables_->trees.TakeId();

@@ -23,21 +23,23 @@
 
 namespace coppice {
 
-// Of the first seven there is a use, which the ledger keeps; the last two bound one thing at a
-// time.
+// Of the first seven there is a use, which the ledger keeps; the others bound one thing at a time.
 enum class Quota : uint8_t {
-  kEntries,       // of switches, that granted trees take
-  kTrees,         // granted
-  kTreeRanks,     // of granted trees, which the daemon keeps in memory
-  kJobs,          // active
-  kRanks,         // of active jobs
-  kNodes,         // that placements hold, and jobs that were started from them
-  kPatternBytes,  // of stored patterns
-  kKeptBytes,     // of the ranks of ended jobs: older ones are dropped, nothing is refused
-  kLeaseSeconds,  // of a job's lease and of a placement's term
+  kEntries,        // of switches, that granted trees take
+  kTrees,          // granted
+  kTreeRanks,      // of granted trees, which the daemon keeps in memory
+  kJobs,           // active
+  kRanks,          // of active jobs
+  kNodes,          // that placements hold, and jobs that were started from them
+  kPatternBytes,   // of stored patterns
+  kKeptBytes,      // of the ranks of ended jobs: older ones are dropped, nothing is refused
+  kLeaseSeconds,   // of a job's lease and of a placement's term
+  kSwitchEntries,  // of any one switch
 };
 inline constexpr size_t kCountedQuotas = 7;
-inline constexpr size_t kQuotas = 9;
+inline constexpr size_t kQuotas = 10;
+
+inline bool IsCounted(Quota quota) { return static_cast<size_t>(quota) < kCountedQuotas; }
 
 struct QuotaWords {
   Quota quota;
@@ -57,6 +59,7 @@ inline constexpr std::array<QuotaWords, kQuotas> kQuotaWords = {{
     {Quota::kKeptBytes, "kept_bytes", "bytes of ended jobs' ranks", ""},
     {Quota::kLeaseSeconds, "lease_seconds", "seconds of a lease or a term",
      "ask for a shorter one"},
+    {Quota::kSwitchEntries, "switch_entries", "entries of one switch", "release trees"},
 }};
 inline std::optional<Quota> FindQuota(absl::string_view name) {
   for (const QuotaWords& words : kQuotaWords) {

@@ -15,7 +15,6 @@ constexpr size_t kMaxTold = 10;
 
 const QuotaWords& WordsOf(Quota quota) { return kQuotaWords[static_cast<size_t>(quota)]; }
 Quota Counted(size_t i) { return static_cast<Quota>(i); }
-bool IsCounted(Quota quota) { return static_cast<size_t>(quota) < kCountedQuotas; }
 size_t At(QuotaHolder kind) { return static_cast<size_t>(kind); }
 
 int64_t Share(int64_t whole, int64_t percent) {
@@ -76,8 +75,10 @@ void QuotaLedger::SetAccounts(std::shared_ptr<const Accounts> accounts) {
     const auto& [user, account, partition] = leaf;
     std::string tenant;
     for (const Level& level : LevelsOf(user, account, partition, tenant)) {
-      AddTo(level, use.ordinary, 1, /*is_exempt=*/false);
-      AddTo(level, use.exempt, 1, /*is_exempt=*/true);
+      Use& sum = UseAt(level);
+      sum.Add(use.ordinary, 1, /*is_exempt=*/false);
+      sum.Add(use.exempt, 1, /*is_exempt=*/true);
+      for (const auto& [guid, entries] : use.ordinary_by_switch) sum.AddEntries(guid, entries);
     }
   }
 }
@@ -187,7 +188,55 @@ absl::Status QuotaLedger::OverShare(Quota quota, int64_t used, int64_t more, int
   return status;
 }
 
-absl::Status QuotaLedger::Judge(const Payer& payer, const QuotaAmounts& amounts) const {
+absl::Status QuotaLedger::JudgeEntries(const Levels& levels, Entries entries) const {
+  for (const Level& level : levels) {
+    const int64_t limit = LimitOf(level, Quota::kSwitchEntries);
+    if (limit == QuotaLimit::kNone) continue;
+    const Use* const use = UseOf(level);
+    absl::flat_hash_map<Guid, int64_t> held;
+    for (const TreeSwitchRecord& entry : entries) {
+      int64_t& of_switch = held[entry.guid];
+      if (of_switch == 0 && use != nullptr) {
+        const auto found = use->ordinary_by_switch.find(entry.guid);
+        if (found != use->ordinary_by_switch.end()) of_switch = found->second;
+      }
+      if (++of_switch > limit) {
+        return absl::AbortedError(absl::StrCat(level.name, " has all entries of switch ",
+                                               ToString(entry.guid), " that it may have"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<SwitchIndex> QuotaLedger::Restrict(const Payer& payer, const Fabric& fabric,
+                                               absl::Span<SwitchCapacity> capacity) const {
+  std::vector<SwitchIndex> spent;
+  if (payer.is_exempt) return spent;
+  const auto restrict_to = [&](size_t s, int64_t most) {
+    uint32_t& entries = capacity[s].entries_free;
+    if (most >= entries) return;
+    entries = static_cast<uint32_t>(std::max<int64_t>(0, most));
+    if (entries == 0) spent.emplace_back(static_cast<uint32_t>(s));
+  };
+  std::lock_guard lock(mu_);
+  std::string tenant;
+  for (const Level& level : LevelsOf(payer.user, payer.account, payer.partition, tenant)) {
+    const int64_t limit = LimitOf(level, Quota::kSwitchEntries);
+    if (limit == QuotaLimit::kNone) continue;
+    for (size_t s = 0; s < capacity.size(); ++s) restrict_to(s, limit);
+    const Use* const use = UseOf(level);
+    if (use == nullptr) continue;
+    for (const auto& [guid, held] : use->ordinary_by_switch) {
+      if (const auto s = fabric.FindSwitch(guid)) restrict_to(s->value(), limit - held);
+    }
+  }
+  std::sort(spent.begin(), spent.end());
+  return spent;
+}
+
+absl::Status QuotaLedger::Judge(const Payer& payer, const QuotaAmounts& amounts,
+                                Entries entries) const {
   if (payer.is_exempt) return absl::OkStatus();
   std::string tenant;
   const Levels levels = LevelsOf(payer.user, payer.account, payer.partition, tenant);
@@ -204,7 +253,7 @@ absl::Status QuotaLedger::Judge(const Payer& payer, const QuotaAmounts& amounts)
       return OverShare(quota, ordinary_.of[i], more, for_users);
     }
   }
-  return absl::OkStatus();
+  return entries.empty() ? absl::OkStatus() : JudgeEntries(levels, entries);
 }
 
 void QuotaLedger::Use::Add(const QuotaAmounts& amounts, int sign, bool is_exempt) {
@@ -212,21 +261,38 @@ void QuotaLedger::Use::Add(const QuotaAmounts& amounts, int sign, bool is_exempt
   for (size_t i = 0; i < kCountedQuotas; ++i) own.of[i] += sign * amounts.of[i];
 }
 
-void QuotaLedger::AddTo(const Level& level, const QuotaAmounts& amounts, int sign, bool is_exempt) {
+void QuotaLedger::Use::AddEntries(Guid guid, int64_t more) {
+  const auto found = ordinary_by_switch.try_emplace(guid).first;
+  found->second += more;
+  if (found->second == 0) ordinary_by_switch.erase(found);
+}
+
+QuotaLedger::Use& QuotaLedger::UseAt(const Level& level) {
   auto& holders = uses_[At(level.kind)];
-  auto found = holders.find(level.name);
-  if (found == holders.end()) found = holders.try_emplace(std::string(level.name)).first;
-  found->second.Add(amounts, sign, is_exempt);
+  const auto found = holders.find(level.name);
+  if (found != holders.end()) return found->second;
+  return holders.try_emplace(std::string(level.name)).first->second;
+}
+
+void QuotaLedger::ForgetIfNone(const Level& level) {
+  auto& holders = uses_[At(level.kind)];
+  const auto found = holders.find(level.name);
   if (found->second.IsNone()) holders.erase(found);
 }
 
-void QuotaLedger::Add(const Payer& payer, const QuotaAmounts& amounts, int sign) {
+void QuotaLedger::Add(const Payer& payer, const QuotaAmounts& amounts, Entries entries, int sign) {
+  const auto add_to = [&](Use& use) {
+    use.Add(amounts, sign, payer.is_exempt);
+    if (payer.is_exempt) return;
+    for (const TreeSwitchRecord& entry : entries) use.AddEntries(entry.guid, sign);
+  };
   std::string tenant;
   for (const Level& level : LevelsOf(payer.user, payer.account, payer.partition, tenant)) {
-    AddTo(level, amounts, sign, payer.is_exempt);
+    add_to(UseAt(level));
+    ForgetIfNone(level);
   }
   const auto leaf = leaves_.try_emplace({payer.user, payer.account, payer.partition}).first;
-  leaf->second.Add(amounts, sign, payer.is_exempt);
+  add_to(leaf->second);
   if (leaf->second.IsNone()) leaves_.erase(leaf);
   for (size_t i = 0; i < kCountedQuotas; ++i) {
     const int64_t change = sign * amounts.of[i];
@@ -235,16 +301,16 @@ void QuotaLedger::Add(const Payer& payer, const QuotaAmounts& amounts, int sign)
   }
 }
 
-absl::Status QuotaLedger::Take(const Payer& payer, const QuotaAmounts& amounts) {
+absl::Status QuotaLedger::Take(const Payer& payer, const QuotaAmounts& amounts, Entries entries) {
   std::lock_guard lock(mu_);
-  absl::Status status = Judge(payer, amounts);
-  if (status.ok()) Add(payer, amounts, 1);
+  absl::Status status = Judge(payer, amounts, entries);
+  if (status.ok()) Add(payer, amounts, entries, 1);
   return status;
 }
 
 absl::Status QuotaLedger::Check(const Payer& payer, const QuotaAmounts& amounts) const {
   std::lock_guard lock(mu_);
-  return Judge(payer, amounts);
+  return Judge(payer, amounts, {});
 }
 
 QuotaAmounts QuotaLedger::Left(const Payer& payer) const {
@@ -265,14 +331,14 @@ QuotaAmounts QuotaLedger::Left(const Payer& payer) const {
   return left;
 }
 
-void QuotaLedger::Count(const Payer& payer, const QuotaAmounts& amounts) {
+void QuotaLedger::Count(const Payer& payer, const QuotaAmounts& amounts, Entries entries) {
   std::lock_guard lock(mu_);
-  Add(payer, amounts, 1);
+  Add(payer, amounts, entries, 1);
 }
 
-void QuotaLedger::Give(const Payer& payer, const QuotaAmounts& amounts) {
+void QuotaLedger::Give(const Payer& payer, const QuotaAmounts& amounts, Entries entries) {
   std::lock_guard lock(mu_);
-  Add(payer, amounts, -1);
+  Add(payer, amounts, entries, -1);
 }
 
 absl::Duration QuotaLedger::LongestLease(const Payer& payer) const {

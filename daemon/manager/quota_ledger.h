@@ -18,8 +18,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "daemon/fabric/fabric.h"
 #include "daemon/manager/accounts.h"
 #include "daemon/manager/options.h"
+#include "daemon/tree/tree_plan.h"
 #include "db/store.h"
 
 namespace coppice {
@@ -93,16 +95,23 @@ class QuotaLedger {
   std::shared_ptr<const Accounts> accounts() const;
   void SetRow(const QuotaRecord& row, bool drop);
 
-  // All of it counts from now on, or RESOURCE_EXHAUSTED, naming limit, use and holder in words and
-  // in kHoldersPayload, and nothing does.
-  absl::Status Take(const Payer& payer, const QuotaAmounts& amounts);
+  // All of it counts from now on, also the trees' entries by switch, or nothing does:
+  // RESOURCE_EXHAUSTED, naming limit, use and holder in words and in kHoldersPayload; ABORTED: one
+  // of the switches has no entry left for the payer, as Restrict would tell a new plan.
+  using Entries = absl::Span<const TreeSwitchRecord>;
+  absl::Status Take(const Payer& payer, const QuotaAmounts& amounts, Entries entries = {});
   // What Take would say.
   absl::Status Check(const Payer& payer, const QuotaAmounts& amounts) const;
   // The most of each that Take would give by itself; QuotaLimit::kNone: any.
   QuotaAmounts Left(const Payer& payer) const;
-  void Count(const Payer& payer, const QuotaAmounts& amounts);
+  void Count(const Payer& payer, const QuotaAmounts& amounts, Entries entries = {});
   // What Take or Count counted.
-  void Give(const Payer& payer, const QuotaAmounts& amounts);
+  void Give(const Payer& payer, const QuotaAmounts& amounts, Entries entries = {});
+  // Takes from `capacity`, [switch] of the fabric, the entries that the payer may not have for lack
+  // of quota. Returns those that have none left for it alone, ascending. O(switches) where there is
+  // such a limit.
+  std::vector<SwitchIndex> Restrict(const Payer& payer, const Fabric& fabric,
+                                    absl::Span<SwitchCapacity> capacity) const;
 
   // RESOURCE_EXHAUSTED: longer than the user may have; `what` begins the message: "lease".
   absl::Status CheckLease(const Payer& payer, absl::Duration lease, absl::string_view what) const;
@@ -121,7 +130,9 @@ class QuotaLedger {
   struct Use {
     QuotaAmounts ordinary, exempt;
     bool IsNone() const { return ordinary == QuotaAmounts() && exempt == QuotaAmounts(); }
+    absl::flat_hash_map<Guid, int64_t> ordinary_by_switch;  // entries
     void Add(const QuotaAmounts& amounts, int sign, bool is_exempt);
+    void AddEntries(Guid guid, int64_t more);
   };
   struct Level {
     QuotaHolder kind = QuotaHolder::kUser;
@@ -144,11 +155,13 @@ class QuotaLedger {
   std::optional<int64_t> OwnLimit(const Level& level, Quota quota) const;
   int64_t LimitOf(const Level& level, Quota quota) const;
   int64_t ForUsers(Quota quota) const;
-  absl::Status Judge(const Payer& payer, const QuotaAmounts& amounts) const;
+  absl::Status Judge(const Payer& payer, const QuotaAmounts& amounts, Entries entries) const;
+  absl::Status JudgeEntries(const Levels& levels, Entries entries) const;
   absl::Status OverOwn(const Level& level, const Payer& payer, Quota quota, int64_t more) const;
   absl::Status OverShare(Quota quota, int64_t used, int64_t more, int64_t limit) const;
-  void AddTo(const Level& level, const QuotaAmounts& amounts, int sign, bool is_exempt);
-  void Add(const Payer& payer, const QuotaAmounts& amounts, int sign);
+  Use& UseAt(const Level& level);
+  void ForgetIfNone(const Level& level);
+  void Add(const Payer& payer, const QuotaAmounts& amounts, Entries entries, int sign);
 
   mutable std::mutex mu_;
   // Guarded by mu_.

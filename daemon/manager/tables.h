@@ -274,7 +274,9 @@ struct Tables {
     more[Quota::kEntries] = static_cast<int64_t>(record->switches.size()) -
                             static_cast<int64_t>(tree.record->switches.size());
     more[Quota::kTreeRanks] = RanksKept(*record) - RanksKept(*tree.record);
-    quotas.Count(PayerOf(*tree.job->record), more);
+    const Payer payer = PayerOf(*tree.job->record);
+    quotas.Give(payer, {}, tree.record->switches);
+    quotas.Count(payer, more, record->switches);
     tree.record = std::move(record);
     tree.route_kind = route_kind;
     tree.promise = std::move(promise);
@@ -294,7 +296,7 @@ struct Tables {
     } else {
       entries.Release(tree.record->id, tree.record->switches);
     }
-    quotas.Give(PayerOf(*tree.job->record), AmountsOf(*tree.record));
+    quotas.Give(PayerOf(*tree.job->record), AmountsOf(*tree.record), tree.record->switches);
     if (view != nullptr) {
       load.Remove(tree.record->job, tree.promise.channels, promised_duty);
     }

@@ -18,6 +18,17 @@
 namespace coppice {
 namespace {
 
+// What partition and quotas have made of a tree, as a part of its reason or refusal.
+std::string BoundWords(const PlanBasis& basis, const TreeRequest& request, TreeType type) {
+  std::string words = PartitionWords(*basis.ports, basis.barred_switches, request, type);
+  if (!basis.spent_switches.empty() && request.type != TreeType::kTypeI) {
+    absl::StrAppend(&words, "; of ", basis.spent_switches.size(),
+                    basis.spent_switches.size() == 1 ? " switch" : " switches",
+                    " all entries that the job may have are taken (quota switch_entries)");
+  }
+  return words;
+}
+
 absl::Status FillRequest(const PlanBasis& basis, const JobRecord& job, const CreateTreeArgs& args,
                          DraftScratch& scratch) {
   RETURN_IF_ERROR(
@@ -35,8 +46,7 @@ absl::Status WithFullSwitches(const PlanBasis& basis, const absl::Status& refusa
                               DraftScratch& scratch, std::vector<RefusedSwitch>& full) {
   absl::Status status(
       refusal.code(),
-      absl::StrCat(refusal.message(), PartitionWords(*basis.ports, basis.barred_switches,
-                                                     scratch.request, TreeType::kTypeII)));
+      absl::StrCat(refusal.message(), BoundWords(basis, scratch.request, TreeType::kTypeII)));
   const Snapshot& snapshot = basis.snapshot;
   TreeRequest& request = scratch.request;
   request.type.reset();
@@ -54,6 +64,7 @@ absl::Status WithFullSwitches(const PlanBasis& basis, const absl::Status& refusa
     const SwitchCapacity& capacity = scratch.capacity[entry.index.value()];
     if (request.carried && !capacity.speaks) continue;  // it is silent, which is not full
     if (absl::c_binary_search(basis.ports->foreign_switches, entry.index)) continue;
+    if (absl::c_binary_search(basis.spent_switches, entry.index)) continue;
     absl::StrAppend(&lines, FullSwitchLine(info, capacity));
     full.push_back({info.guid, capacity.entries_total});
   }
@@ -373,6 +384,8 @@ absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
     if (capacity[s.value()].entries_total > 0) ++basis.barred_switches;
     capacity[s.value()] = {};
   }
+  basis.spent_switches =
+      tables.quotas.Restrict(PayerOf(*job.record), fabric, absl::MakeSpan(capacity));
   return basis;
 }
 
@@ -446,8 +459,7 @@ absl::StatusOr<TreeDraft> DraftOfPlan(const PlanBasis& basis, const JobRecord& j
   const Snapshot& snapshot = basis.snapshot;
   RETURN_IF_ERROR(MeasureLinks(snapshot, *basis.profile, scratch.request, scratch.links, plan));
   RETURN_IF_ERROR(CheckPassage(snapshot, basis.ports->partition, plan.uses));
-  absl::StrAppend(&plan.reason, PartitionWords(*basis.ports, basis.barred_switches, scratch.request,
-                                               plan.tree.type));
+  absl::StrAppend(&plan.reason, BoundWords(basis, scratch.request, plan.tree.type));
   TreeDraft draft;
   for (uint32_t node = plan.tree.rank_count; node < plan.tree.node_count(); ++node) {
     draft.switches.push_back(snapshot.fabric->AsSwitch(plan.tree.vertices[node]));

@@ -30,7 +30,8 @@ struct PlanBasis {
   std::shared_ptr<const JobPorts> ports;   // of the job, in that view's fabric
   std::shared_ptr<const CostProfile> profile;
   double promised_duty = 0;
-  uint32_t barred_switches = 0;  // that have entries, but not for the job's partition
+  uint32_t barred_switches = 0;             // that have entries, but not for the job's partition
+  std::vector<SwitchIndex> spent_switches;  // that have entries, but none under the job's quotas
 };
 
 // Copies what planners may use of the entries to `capacity`, memory that callers reuse: nothing of

@@ -32,6 +32,7 @@ nodes             0         8  all users'            0             12         16
 pattern_bytes     0  67108864  all users'            0      201326592  268435456
 kept_bytes        -  67108864  all users'            -              -          -
 lease_seconds     -     86400  all users'            -              -          -
+switch_entries    -         -  all users'            -              -          -
 """
 
 

@@ -114,6 +114,66 @@ TEST_F(ManagerQuotasTest, Ranks) {
   EXPECT_EQ(Used("ada", Quota::kRanks), 20);
 }
 
+// Two accounts share each switch; what one may not have there is planned elsewhere or as type I.
+TEST_F(ManagerQuotasTest, EntriesOfOneSwitch) {
+  BootWith({});
+  ASSERT_TRUE(manager_
+                  ->ImportAccounts({{{"atlas", "physics"}, {"physics"}},
+                                    {{"ada", "atlas", true}, {"eve", "physics", true}}},
+                                   Actor())
+                  .ok());
+  const auto allow = [&](const std::string& account, int64_t entries) {
+    Answer<QuotaRecord> answer;
+    manager_->SetQuota({{QuotaHolder::kAccount, account, "switch_entries", entries}}, {},
+                       answer.Callback());
+    ASSERT_TRUE(answer.Get().ok());
+  };
+  allow("atlas", 1);
+  allow("physics", 2);
+  const JobId ada = (*Register(JobOf("ada"))).record->id;
+  const JobId eve = (*Register(JobOf("eve"))).record->id;
+  std::map<Guid, int> of_ada, of_both;
+  const auto create = [&](JobId job, bool is_type_ii) {
+    CreateTreeArgs args = TreeOf(job);
+    if (!is_type_ii) args.type.reset();
+    return Create(std::move(args));
+  };
+  // Trees of type II until one is refused, whose refusal is returned.
+  const auto create_all = [&](JobId job) {
+    for (;;) {
+      const auto tree = create(job, /*is_type_ii=*/true);
+      if (!tree.ok()) return tree.status();
+      for (const TreeSwitchRecord& entry : tree->record->switches) {
+        ++of_both[entry.guid];
+        if (job == ada) ++of_ada[entry.guid];
+      }
+    }
+  };
+  const auto most = [](const std::map<Guid, int>& held) {
+    int greatest = 0;
+    for (const auto& [guid, entries] : held) greatest = std::max(greatest, entries);
+    return greatest;
+  };
+  const absl::Status refused = create_all(ada);
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("all entries that the job may have are taken (quota switch_entries)"));
+  EXPECT_FALSE(refused.GetPayload(kFullSwitchesPayload).has_value()) << "no switch is full";
+  EXPECT_EQ(most(of_ada), 1);
+  EXPECT_GE(of_ada.size(), 2u) << "the next switch serves as well";
+  const auto otherwise = create(ada, /*is_type_ii=*/false);
+  ASSERT_TRUE(otherwise.ok()) << otherwise.status();
+  EXPECT_TRUE(otherwise->record->switches.empty());
+  EXPECT_EQ(create_all(eve).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(most(of_both), 2) << "physics has two of each, with what atlas has";
+  BootWith({});
+  EXPECT_FALSE(create(ada, /*is_type_ii=*/true).ok()) << "the same counts after a restart";
+  ASSERT_TRUE(End(eve).ok());
+  EXPECT_FALSE(create(ada, /*is_type_ii=*/true).ok()) << "atlas has what it may have";
+  allow("atlas", 2);
+  EXPECT_TRUE(create(ada, /*is_type_ii=*/true).ok());
+}
+
 TEST_F(ManagerQuotasTest, Trees) {
   BootWith(Only(Quota::kTrees, {2}));
   const JobId job = (*Register(JobOf("ada"))).record->id;
