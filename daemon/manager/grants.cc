@@ -362,6 +362,7 @@ absl::StatusOr<TreeDraft> Grants::Plan(PlanBasis& basis, const Job& job, const C
 absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(Creation& creation) {
   const std::shared_ptr<Job>& job = creation.begun.job;
   const CreateTreeArgs& args = creation.args;
+  ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record));
   for (; creation.attempts < kMaxAttempts; ++creation.attempts) {
     ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, ScratchOfThread().capacity));
     ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, creation.avoided));
@@ -388,9 +389,14 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(Creation& creation) {
   return Overtaken("tree", args.job, creation.avoided);
 }
 
+absl::StatusOr<PlannerWork> Grants::BeginWork(const JobRecord& job) {
+  return PlannerWork::Begin(tables_->quotas, *clock_, PayerOf(job));
+}
+
 absl::StatusOr<TreeView> Grants::AdviseTree(const CreateTreeArgs& args) {
   RETURN_IF_ERROR(CheckTreeRequest(args));
   ASSIGN_OR_RETURN(const std::shared_ptr<Job> job, jobs_->FindActive(args.job));
+  ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record));
   ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, ScratchOfThread().capacity));
   ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, {}));
   return TreeView{std::make_shared<const TreeRecord>(std::move(draft.record)), job->record,
@@ -478,6 +484,7 @@ Grants::Batch Grants::Recall(const Job& job, const CreateBatchArgs& args) const 
 absl::StatusOr<Grants::Batch> Grants::AdviseBatch(const std::shared_ptr<Job>& job,
                                                   const CreateBatchArgs& args,
                                                   const BatchWatch& watch) {
+  ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record));
   std::vector<SwitchCapacity> capacity;
   ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, capacity));
   ASSIGN_OR_RETURN(BatchDraft draft, Plan(basis, *job, args, {}, watch, capacity));
@@ -531,6 +538,7 @@ absl::StatusOr<Grants::ReservedBatch> Grants::PlanAndReserve(const std::shared_p
                                                              const CreateBatchArgs& args,
                                                              uint64_t fingerprint,
                                                              const BatchWatch& watch) {
+  ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record));
   std::vector<SwitchCapacity> capacity;
   AvoidedSwitches avoided;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {

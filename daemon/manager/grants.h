@@ -36,6 +36,7 @@
 #include "absl/types/span.h"
 #include "daemon/manager/background.h"
 #include "daemon/manager/jobs.h"
+#include "daemon/manager/planner_work.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/switches/switches.h"
@@ -93,6 +94,8 @@ class Grants : private UseCase {
     std::shared_ptr<BatchView> view;  // without views of trees
   };
 
+  // Of its payer, before a plan for the job.
+  absl::StatusOr<PlannerWork> BeginWork(const JobRecord& job);
   // As NamedRequests has it: true with `begun.wanted` trees in flight for the job. `made` answers
   // what was granted before.
   template <class Requests, class Made>

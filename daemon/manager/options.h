@@ -23,21 +23,24 @@
 
 namespace coppice {
 
-// Of the first seven there is a use, which the ledger keeps; the others bound one thing at a time.
+// Of the first eight there is a use, which the ledger keeps; the others bound one thing at a time,
+// but for the planner's time, of which the ledger keeps what was spent.
 enum class Quota : uint8_t {
-  kEntries,        // of switches, that granted trees take
-  kTrees,          // granted
-  kTreeRanks,      // of granted trees, which the daemon keeps in memory
-  kJobs,           // active
-  kRanks,          // of active jobs
-  kNodes,          // that placements hold, and jobs that were started from them
-  kPatternBytes,   // of stored patterns
-  kKeptBytes,      // of the ranks of ended jobs: older ones are dropped, nothing is refused
-  kLeaseSeconds,   // of a job's lease and of a placement's term
-  kSwitchEntries,  // of any one switch
+  kEntries,         // of switches, that granted trees take
+  kTrees,           // granted
+  kTreeRanks,       // of granted trees, which the daemon keeps in memory
+  kJobs,            // active
+  kRanks,           // of active jobs
+  kNodes,           // that placements hold, and jobs that were started from them
+  kPatternBytes,    // of stored patterns
+  kSearches,        // for orders of ranks or nodes, under way
+  kKeptBytes,       // of the ranks of ended jobs: older ones are dropped, nothing is refused
+  kLeaseSeconds,    // of a job's lease and of a placement's term
+  kSwitchEntries,   // of any one switch
+  kPlannerSeconds,  // of processors, in an hour: for trees, orders of ranks and placements
 };
-inline constexpr size_t kCountedQuotas = 7;
-inline constexpr size_t kQuotas = 10;
+inline constexpr size_t kCountedQuotas = 8;
+inline constexpr size_t kQuotas = 12;
 
 inline bool IsCounted(Quota quota) { return static_cast<size_t>(quota) < kCountedQuotas; }
 
@@ -56,10 +59,13 @@ inline constexpr std::array<QuotaWords, kQuotas> kQuotaWords = {{
     {Quota::kRanks, "ranks", "ranks of active jobs", "end jobs that are done"},
     {Quota::kNodes, "nodes", "placed nodes", "release placements, or end the jobs on them"},
     {Quota::kPatternBytes, "pattern_bytes", "bytes of patterns", "delete patterns"},
+    {Quota::kSearches, "searches", "searches under way", "wait until one has ended"},
     {Quota::kKeptBytes, "kept_bytes", "bytes of ended jobs' ranks", ""},
     {Quota::kLeaseSeconds, "lease_seconds", "seconds of a lease or a term",
      "ask for a shorter one"},
     {Quota::kSwitchEntries, "switch_entries", "entries of one switch", "release trees"},
+    {Quota::kPlannerSeconds, "planner_seconds", "seconds of the planner in an hour",
+     "wait, as what was spent is forgotten with the hour"},
 }};
 inline std::optional<Quota> FindQuota(absl::string_view name) {
   for (const QuotaWords& words : kQuotaWords) {

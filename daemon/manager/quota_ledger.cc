@@ -1,6 +1,7 @@
 #include "daemon/manager/quota_ledger.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -88,6 +89,11 @@ std::shared_ptr<const Accounts> QuotaLedger::accounts() const {
   return accounts_;
 }
 
+Payer QuotaLedger::PayerOf(const std::string& user, bool is_administrator) const {
+  return {user, is_administrator,
+          accounts()->Choose(user, "", is_administrator).value_or(std::string())};
+}
+
 QuotaLedger::Levels QuotaLedger::LevelsOf(absl::string_view user, absl::string_view account,
                                           PartitionNum partition, std::string& tenant) const {
   Levels levels = {{QuotaHolder::kUser, user}};
@@ -131,25 +137,31 @@ int64_t QuotaLedger::ForUsers(Quota quota) const {
   return whole - Share(whole, options_.left_to_administrators);
 }
 
-absl::Status QuotaLedger::OverOwn(const Level& level, const Payer& payer, Quota quota,
-                                  int64_t more) const {
+absl::Status QuotaLedger::Over(const Level& level, const Payer& payer, Quota quota, int64_t used,
+                               absl::string_view asked) const {
   const QuotaWords& words = WordsOf(quota);
-  const int64_t used = OrdinaryUse(level, quota), limit = LimitOf(level, quota);
+  const int64_t limit = LimitOf(level, quota);
   const QuotaHolderName holder{level.kind, std::string(level.name)};
   const bool is_user = level.kind == QuotaHolder::kUser;
   absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
-      is_user ? holder.name : ToString(holder), " holds ", used, " ", words.unit, " of the ", limit,
+      is_user ? holder.name : ToString(holder), IsCounted(quota) ? " holds " : " has spent ", used,
+      " ", words.unit, " of the ", limit,
       OwnLimit(level, quota) ? " that an administrator allows (quota "
                              : " that one user may have (quotas.",
-      words.name, ") and ", is_user ? "" : absl::StrCat(payer.user, " "), "asks for ", more,
-      " more; ", words.make_room,
-      ", or ask an administrator for a higher limit (coppicectl quota --set)"));
-  const std::string line = absl::StrCat(ToString(holder), " ", used, " of ", limit, " ", words.unit,
-                                        " (quota ", words.name, "), ", more, " more asked for");
-  if (is_user) {
-    status.SetPayload(kHoldersPayload, absl::Cord(line));
-    return status;
-  }
+      words.name, ") and ", is_user ? "" : absl::StrCat(payer.user, " "), "asks for ", asked, "; ",
+      words.make_room, ", or ask an administrator for a higher limit (coppicectl quota --set)"));
+  status.SetPayload(
+      kHoldersPayload,
+      absl::Cord(absl::StrCat(ToString(holder), " ", used, " of ", limit, " ", words.unit,
+                              " (quota ", words.name, "), ", asked, " asked for")));
+  return status;
+}
+
+absl::Status QuotaLedger::OverOwn(const Level& level, const Payer& payer, Quota quota,
+                                  int64_t more) const {
+  const int64_t used = OrdinaryUse(level, quota);
+  absl::Status status = Over(level, payer, quota, used, absl::StrCat(more, " more"));
+  if (level.kind == QuotaHolder::kUser) return status;
   absl::flat_hash_map<std::string, int64_t> by_user;
   for (const auto& [leaf, use] : leaves_) {
     const auto& [user, account, partition] = leaf;
@@ -160,11 +172,13 @@ absl::Status QuotaLedger::OverOwn(const Level& level, const Payer& payer, Quota 
     });
     if (is_below) by_user[user] += use.ordinary[quota];
   }
-  std::vector<std::pair<int64_t, std::string>> holders = {{INT64_MAX, line}};
+  std::vector<std::pair<int64_t, std::string>> holders = {
+      {INT64_MAX, std::string(*status.GetPayload(kHoldersPayload))}};
   for (const auto& [user, held] : by_user) {
     if (held <= 0) continue;
-    holders.emplace_back(held, absl::StrCat("user:", user, " ", held, " ", words.unit, ", of ",
-                                            used, " of ", ToString(holder)));
+    holders.emplace_back(
+        held, absl::StrCat("user:", user, " ", held, " ", WordsOf(quota).unit, ", of ", used,
+                           " of ", ToString({level.kind, std::string(level.name)})));
   }
   SetHolders(std::move(holders), status);
   return status;
@@ -341,6 +355,45 @@ void QuotaLedger::Give(const Payer& payer, const QuotaAmounts& amounts, Entries 
   Add(payer, amounts, entries, -1);
 }
 
+double QuotaLedger::Spent::By(absl::Duration now) const {
+  return seconds *
+         std::exp(-absl::FDivDuration(std::max(now - at, absl::ZeroDuration()), kPlannerMemory));
+}
+
+absl::Status QuotaLedger::CheckPlanner(const Payer& payer, absl::Duration now) const {
+  if (payer.is_exempt) return absl::OkStatus();
+  std::lock_guard lock(mu_);
+  std::string tenant;
+  for (const Level& level : LevelsOf(payer.user, payer.account, payer.partition, tenant)) {
+    const int64_t limit = LimitOf(level, Quota::kPlannerSeconds);
+    if (limit == QuotaLimit::kNone) continue;
+    const auto& holders = spent_[At(level.kind)];
+    const auto found = holders.find(level.name);
+    const double spent = found == holders.end() ? 0 : found->second.By(now);
+    if (spent < static_cast<double>(limit)) continue;
+    return Over(level, payer, Quota::kPlannerSeconds, static_cast<int64_t>(spent), "more");
+  }
+  return absl::OkStatus();
+}
+
+void QuotaLedger::SpendPlanner(const Payer& payer, absl::Duration spent, absl::Duration now) {
+  constexpr size_t kManyHolders = 1024;
+  std::lock_guard lock(mu_);
+  spent_at_ = std::max(spent_at_, now);
+  std::string tenant;
+  for (const Level& level : LevelsOf(payer.user, payer.account, payer.partition, tenant)) {
+    auto& holders = spent_[At(level.kind)];
+    auto found = holders.find(level.name);
+    if (found == holders.end()) {
+      if (holders.size() >= kManyHolders) {
+        absl::erase_if(holders, [&](const auto& of) { return of.second.By(now) < 1e-3; });
+      }
+      found = holders.try_emplace(std::string(level.name)).first;
+    }
+    found->second = {found->second.By(now) + absl::ToDoubleSeconds(spent), now};
+  }
+}
+
 absl::Duration QuotaLedger::LongestLease(const Payer& payer) const {
   if (payer.is_exempt) return absl::InfiniteDuration();
   std::lock_guard lock(mu_);
@@ -393,6 +446,10 @@ std::vector<QuotaStanding> QuotaLedger::StandingOf(const QuotaHolderName& holder
       one.all_used = all_.of[i];
       one.whole = whole_.of[i];
       one.for_users = ForUsers(one.quota);
+    } else if (one.quota == Quota::kPlannerSeconds) {
+      const auto& holders = spent_[At(level.kind)];
+      const auto found = holders.find(level.name);
+      if (found != holders.end()) one.used = static_cast<int64_t>(found->second.By(spent_at_));
     }
     standing.push_back(one);
   }

@@ -93,6 +93,8 @@ class QuotaLedger {
   // From now on these pay; what is held already is theirs, too. Never null.
   void SetAccounts(std::shared_ptr<const Accounts> accounts);
   std::shared_ptr<const Accounts> accounts() const;
+  // Of a caller, on his default account.
+  Payer PayerOf(const std::string& user, bool is_administrator) const;
   void SetRow(const QuotaRecord& row, bool drop);
 
   // All of it counts from now on, also the trees' entries by switch, or nothing does:
@@ -112,6 +114,13 @@ class QuotaLedger {
   // such a limit.
   std::vector<SwitchIndex> Restrict(const Payer& payer, const Fabric& fabric,
                                     absl::Span<SwitchCapacity> capacity) const;
+
+  // --- The planner's time ---
+  // What was spent an hour ago counts by 1/e.
+  static constexpr absl::Duration kPlannerMemory = absl::Hours(1);
+  // RESOURCE_EXHAUSTED: a level of the payer has spent what it may; `now` by Clock::Monotonic.
+  absl::Status CheckPlanner(const Payer& payer, absl::Duration now) const;
+  void SpendPlanner(const Payer& payer, absl::Duration spent, absl::Duration now);
 
   // RESOURCE_EXHAUSTED: longer than the user may have; `what` begins the message: "lease".
   absl::Status CheckLease(const Payer& payer, absl::Duration lease, absl::string_view what) const;
@@ -133,6 +142,11 @@ class QuotaLedger {
     absl::flat_hash_map<Guid, int64_t> ordinary_by_switch;  // entries
     void Add(const QuotaAmounts& amounts, int sign, bool is_exempt);
     void AddEntries(Guid guid, int64_t more);
+  };
+  struct Spent {
+    double seconds = 0;  // as of `at`
+    absl::Duration at;
+    double By(absl::Duration now) const;
   };
   struct Level {
     QuotaHolder kind = QuotaHolder::kUser;
@@ -158,6 +172,8 @@ class QuotaLedger {
   absl::Status Judge(const Payer& payer, const QuotaAmounts& amounts, Entries entries) const;
   absl::Status JudgeEntries(const Levels& levels, Entries entries) const;
   absl::Status OverOwn(const Level& level, const Payer& payer, Quota quota, int64_t more) const;
+  absl::Status Over(const Level& level, const Payer& payer, Quota quota, int64_t used,
+                    absl::string_view asked) const;
   absl::Status OverShare(Quota quota, int64_t used, int64_t more, int64_t limit) const;
   Use& UseAt(const Level& level);
   void ForgetIfNone(const Level& level);
@@ -171,6 +187,8 @@ class QuotaLedger {
   PerHolder<Limits> limits_;               // [QuotaHolder] of whoever has one of his own
   PerHolder<Use> uses_;                    // [QuotaHolder] of whoever holds something
   absl::flat_hash_map<Leaf, Use> leaves_;  // the same, apart
+  PerHolder<Spent> spent_;                 // [QuotaHolder] of the planner's time
+  absl::Duration spent_at_;                // the last of them
   QuotaAmounts ordinary_, all_;            // the sums
 };
 

@@ -152,10 +152,9 @@ void ToProto(const QuotaLedger& quotas, const QuotaHolderName& holder, v1::Holde
     limit.set_unit(std::string(words.unit));
     if (standing.limit != QuotaLimit::kNone) limit.set_limit(standing.limit);
     limit.set_is_own(standing.is_own);
-    if (IsCounted(standing.quota)) {
-      limit.set_used(standing.used);
-      limit.set_all_used(standing.all_used);
-    }
+    const bool is_counted = IsCounted(standing.quota);
+    if (is_counted || standing.quota == Quota::kPlannerSeconds) limit.set_used(standing.used);
+    if (is_counted) limit.set_all_used(standing.all_used);
     if (standing.whole != QuotaLimit::kNone) limit.set_whole(standing.whole);
     if (standing.for_users != QuotaLimit::kNone) limit.set_for_users(standing.for_users);
   }

@@ -279,12 +279,11 @@ class MappingService final : public Service {
 
   grpc::ServerWriteReactor<v1::MapRanksUpdate>* MapRanks(const absl::StatusOr<Peer>& peer,
                                                          const v1::MapRanksRequest& request) {
-    return MapStream::Open(
-        searches_, TaskObject(request.task()), peer.status(),
-        [&](const auto& stream) { return BeginSearch(peer->user, request, stream); });
+    return MapStream::Open(searches_, TaskObject(request.task()), peer.status(),
+                           [&](const auto& stream) { return BeginSearch(*peer, request, stream); });
   }
 
-  absl::Status BeginSearch(const std::string& user, const v1::MapRanksRequest& request,
+  absl::Status BeginSearch(const Peer& peer, const v1::MapRanksRequest& request,
                            const std::shared_ptr<MapStream>& stream) {
     RETURN_IF_ERROR(stream->RoomOn(*search_workers_, kMaxWaitingSearches));
     // `request` lives until the stream has ended, which may be while a worker reads it: so there
@@ -293,10 +292,13 @@ class MappingService final : public Service {
                      requests_.Take(2 * request.SpaceUsedLong(), kThisRequest));
     return stream->RunOn(
         search_workers_,
-        [this, stream, request, user, room = std::move(room)] {
+        [this, stream, request,
+         payer = manager_->quotas().PayerOf(peer.user, peer.is_administrator),
+         room = std::move(room)] {
           if (stream->is_over()) return;
-          const absl::StatusOr<MapRanksArgs> args = Read(request, user);
+          absl::StatusOr<MapRanksArgs> args = Read(request, payer.user);
           if (!args.ok()) return stream->End(args.status());
+          args->payer = payer;
           const absl::StatusOr<MappingView> view =
               mapper_->MapRanks(*args, WatchOf(stream, request.stream_orders()));
           if (!view.ok()) return stream->End(view.status());

@@ -255,8 +255,9 @@ class PlacementsService final : public Service {
       if (!task.ok()) return Annotate(task.status(), absl::StrCat("requests[", i, "]"));
       tasks.push_back(*std::move(task));
     }
+    const Payer payer = manager_->quotas().PayerOf(call.user(), call.peer().is_administrator);
     ASSIGN_OR_RETURN(const Placements::Views views,
-                     placements_->Advise(tasks, [&call] { return call.is_cancelled(); }));
+                     placements_->Advise(tasks, payer, [&call] { return call.is_cancelled(); }));
     for (const PlacementView& view : views) {
       ToProto(view, /*in_full=*/true, *response.add_placements());
     }

@@ -30,9 +30,11 @@ jobs              1         3  own                   1          15000      20000
 ranks            16   4194304  all users'           16              -          -
 nodes             0         8  all users'            0             12         16
 pattern_bytes     0  67108864  all users'            0      201326592  268435456
+searches          0         -  all users'            0              -          -
 kept_bytes        -  67108864  all users'            -              -          -
 lease_seconds     -     86400  all users'            -              -          -
 switch_entries    -         -  all users'            -              -          -
+planner_seconds   0         -  all users'            -              -          -
 """
 
 

@@ -11,6 +11,7 @@
 #include "daemon/manager/distances/distance_store.h"
 #include "daemon/manager/job_ports.h"
 #include "daemon/manager/mapping/search_bytes.h"
+#include "daemon/manager/planner_work.h"
 #include "daemon/mapping/algorithm.h"
 #include "proto/text/node_list.h"
 
@@ -335,6 +336,9 @@ absl::StatusOr<MappingView> RankMapper::MapRanks(const MapRanksArgs& args, const
   }
   ASSIGN_OR_RETURN(const MappingAlgorithm* const algorithm,
                    FindMappingAlgorithm(args.algorithm.empty() ? kAutoAlgorithm : args.algorithm));
+  ASSIGN_OR_RETURN(const PlannerWork work,
+                   PlannerWork::Begin(manager_->quotas(), *clock_, args.payer,
+                                      PlannerWork::Kind::kSearch, options_.threads));
   ASSIGN_OR_RETURN(Question question, Ask(args.task, algorithm, args.parameters));
   const MappingProblem& problem = question.problem;
   Pace pace(*clock_, budget, problem, question.before, watch);

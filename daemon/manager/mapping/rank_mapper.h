@@ -26,6 +26,7 @@
 #include "daemon/manager/distances/distance_store.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/mapping/memory_budget.h"
+#include "daemon/manager/quota_ledger.h"
 #include "daemon/mapping/mapping_metrics.h"
 #include "daemon/mapping/mapping_problem.h"
 #include "daemon/mapping/output/mapping_answer.h"
@@ -56,6 +57,7 @@ struct MappingTask {
 
 struct MapRanksArgs {
   MappingTask task;
+  Payer payer = {};
   std::string algorithm;  // empty: auto
   absl::Duration budget;  // zero: the default
   uint64_t seed = 1;

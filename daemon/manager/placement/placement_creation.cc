@@ -393,7 +393,17 @@ void Placements::GiveNodes(absl::Span<const Wanted> draft) {
   }
 }
 
+absl::StatusOr<PlannerWork> Placements::BeginWork(const Draft& draft, const Payer& payer) {
+  const bool is_search = std::any_of(draft.begin(), draft.end(), [](const Wanted& wanted) {
+    return wanted.args.task.pattern != nullptr;
+  });
+  return PlannerWork::Begin(tables_->quotas, *clock_, payer,
+                            is_search ? PlannerWork::Kind::kSearch : PlannerWork::Kind::kPlan);
+}
+
 absl::Status Placements::PlanAndTake(Draft& draft, const PlacementCancelled& is_cancelled) {
+  ASSIGN_OR_RETURN(const Payer payer, FindPayer(draft.front().args));
+  ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(draft, payer));
   CallBudget budget(clock_, is_cancelled);
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     ASSIGN_OR_RETURN(const bool is_taken, PlanAndTakeOnce(draft, budget, attempt >= kFreeAttempts));
@@ -506,6 +516,7 @@ void Placements::Fail(const Draft& draft, const absl::Status& status, Callback<V
 }
 
 absl::StatusOr<Placements::Views> Placements::Advise(const std::vector<PlacementTask>& tasks,
+                                                     const Payer& payer,
                                                      const PlacementCancelled& is_cancelled) {
   RETURN_IF_ERROR(CheckCount(tasks.size()));
   Draft draft(tasks.size());
@@ -514,6 +525,7 @@ absl::StatusOr<Placements::Views> Placements::Advise(const std::vector<Placement
     RETURN_IF_ERROR(At(tasks, i, CheckPositions(tasks[i], options_->max_job_ranks)));
     draft[i].args.task = tasks[i];
   }
+  ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(draft, payer));
   ASSIGN_OR_RETURN(PlacementSnapshot placing, TakeSnapshot());
   CallBudget budget(clock_, is_cancelled);
   RETURN_IF_ERROR(PlanAll(placing, draft, budget, /*is_advice=*/true));

@@ -34,6 +34,7 @@
 #include "daemon/manager/options.h"
 #include "daemon/manager/placement/placement_snapshot.h"
 #include "daemon/manager/placement/placement_view.h"
+#include "daemon/manager/planner_work.h"
 #include "daemon/manager/requests.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/tables.h"
@@ -64,8 +65,8 @@ class Placements final : private UseCase {
   // one takes nothing.
   void Create(std::vector<CreatePlacementArgs> requests, const PlacementCancelled& is_cancelled,
               Callback<Views> done);
-  // Takes nothing.
-  absl::StatusOr<Views> Advise(const std::vector<PlacementTask>& tasks,
+  // Takes nothing but time of the planner, which is the payer's.
+  absl::StatusOr<Views> Advise(const std::vector<PlacementTask>& tasks, const Payer& payer,
                                const PlacementCancelled& is_cancelled);
   absl::StatusOr<PlacementView> Get(PlacementId id);
   // Up to `limit` held ones with higher ids than `after`, ascending.
@@ -123,6 +124,8 @@ class Placements final : private UseCase {
   // Each beside those before it. Of advice a refusal is in the view.
   absl::Status PlanAll(PlacementSnapshot& placing, Draft& draft, CallBudget& budget,
                        bool is_advice) const;
+  // Before it is planned. RESOURCE_EXHAUSTED: as PlannerWork.
+  absl::StatusOr<PlannerWork> BeginWork(const Draft& draft, const Payer& payer);
   absl::Status PlanAndTake(Draft& draft, const PlacementCancelled& is_cancelled);
   // False: what was planned on is gone.
   absl::StatusOr<bool> PlanAndTakeOnce(Draft& draft, CallBudget& budget, bool has_turn);

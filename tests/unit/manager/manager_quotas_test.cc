@@ -6,6 +6,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/manager/mapping/rank_mapper.h"
 #include "daemon/manager/placement/placement_view.h"
 #include "daemon/manager/quota_ledger.h"
 #include "tests/support/tier.h"
@@ -172,6 +173,50 @@ TEST_F(ManagerQuotasTest, EntriesOfOneSwitch) {
   EXPECT_FALSE(create(ada, /*is_type_ii=*/true).ok()) << "atlas has what it may have";
   allow("atlas", 2);
   EXPECT_TRUE(create(ada, /*is_type_ii=*/true).ok());
+}
+
+// Nothing is planned for whom no time is left, and what was planned is on his account.
+TEST_F(ManagerQuotasTest, TimeOfThePlannerAndSearches) {
+  BootWith({});
+  const JobId job = (*Register(JobOf("ada"))).record->id;
+  RankMapper mapper(manager_.get(), &SystemClock(), MapperOptions());
+  MapRanksArgs map;
+  map.task.pattern = Pattern::Make(2, {{0, 1, 100, 1}}).value();
+  map.task.hosts = {"n0", "n1"};
+  map.budget = absl::Milliseconds(10);
+  map.payer = manager_->quotas().PayerOf("eve", false);  // on the machine's own clock
+  const Payer ada = manager_->quotas().PayerOf("ada", false);
+  PlacementTask task;
+  task.constraints.host_count = 1;
+  const auto limit = [&](const std::string& user, const std::string& name, int64_t value) {
+    Answer<QuotaRecord> answer;
+    manager_->SetQuota({{QuotaHolder::kUser, user, name, value}}, {}, answer.Callback());
+    ASSERT_TRUE(answer.Get().ok());
+  };
+  ASSERT_TRUE(mapper.MapRanks(map, {}).ok());
+  EXPECT_EQ(Used("eve", Quota::kSearches), 0) << "it is over";
+  limit("eve", "searches", 0);
+  ExpectRefused(mapper.MapRanks(map, {}).status(), "eve", "quota searches");
+  limit("eve", "planner_seconds", 0);
+  ExpectRefused(mapper.MapRanks(map, {}).status(), "eve", "quota planner_seconds");
+  limit("ada", "searches", 0);
+  EXPECT_TRUE(manager_->placements().Advise({task}, ada, nullptr).ok()) << "no search";
+  limit("ada", "planner_seconds", 0);
+  ExpectRefused(manager_->placements().Advise({task}, ada, nullptr).status(), "ada",
+                "quota planner_seconds");
+  ExpectRefused(Create(TreeOf(job)).status(), "ada", "quota planner_seconds");
+  CreateBatchArgs batch;
+  batch.job = job;
+  batch.communicators = {{0, 1}, {2, 3}};
+  Answer<std::shared_ptr<const BatchView>> answer;
+  manager_->BatchCreateTrees(batch, {}, answer.Callback());
+  ExpectRefused(answer.Get().status(), "ada", "quota planner_seconds");
+  limit("ada", "planner_seconds", 1);
+  EXPECT_TRUE(Create(TreeOf(job)).ok());
+  manager_->quotas().SpendPlanner(ada, absl::Seconds(2), clock_.Monotonic());
+  ExpectRefused(Create(TreeOf(job)).status(), "ada", "2 of 1 seconds of the planner");
+  clock_.Advance(absl::Hours(1));
+  EXPECT_TRUE(Create(TreeOf(job)).ok());
 }
 
 TEST_F(ManagerQuotasTest, Trees) {

@@ -230,6 +230,29 @@ TEST(QuotaLedgerTest, APartitionIsATenantWhereNoAccountSays) {
   EXPECT_EQ(ledger.StandingOf({QuotaHolder::kTenant, "science"})[3].used, 1);
 }
 
+TEST(QuotaLedgerTest, ThePlannersTimeIsForgottenWithTheHour) {
+  QuotaLedger ledger;
+  ledger.SetAccounts(Physics());
+  ledger.SetRows({{QuotaHolder::kAccount, "physics", "planner_seconds", 100}});
+  const Payer ada{"ada", false, "atlas"};
+  const absl::Duration begin = absl::Hours(7);
+  ledger.SpendPlanner(ada, absl::Seconds(60), begin);
+  EXPECT_TRUE(ledger.CheckPlanner(ada, begin).ok());
+  ledger.SpendPlanner({"bob", true, "physics"}, absl::Seconds(60), begin);
+  const absl::Status refused = ledger.CheckPlanner(ada, begin + absl::Minutes(1));
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("account:physics has spent 118 seconds of the planner"),
+                    HasSubstr("of the 100"), HasSubstr("ada asks for more")));
+  EXPECT_THAT(HoldersOf(refused), HasSubstr("account:physics 118 of 100"));
+  EXPECT_TRUE(ledger.CheckPlanner({"bob", true, "physics"}, begin).ok()) << "an administrator's";
+  EXPECT_TRUE(ledger.CheckPlanner({"eve", false, "lab"}, begin).ok());
+  // 120 s by 1/e an hour are below 100 after 11 minutes.
+  EXPECT_FALSE(ledger.CheckPlanner(ada, begin + absl::Minutes(10)).ok());
+  EXPECT_TRUE(ledger.CheckPlanner(ada, begin + absl::Minutes(11)).ok());
+  EXPECT_EQ(ledger.StandingOf({QuotaHolder::kUser, "ada"}).back().used, 60);
+}
+
 TEST(QuotaLedgerTest, WhoChoosesAnAccountIsInIt) {
   const auto accounts = Physics();
   EXPECT_EQ(*accounts->Choose("ada", "", false), "atlas");

@@ -130,12 +130,12 @@ TEST_F(PlacementsTest, AnOrderOfRanksHasPositionsWithinLimits) {
   Boot(options);
   CreatePlacementArgs args = Nodes(4);
   args.task.ranks_per_node = 5;
-  EXPECT_TRUE(placements().Advise({args.task}, nullptr).ok());  // no memory for each
+  EXPECT_TRUE(placements().Advise({args.task}, {}, nullptr).ok());  // no memory for each
   args.task.pattern = Pattern::Make(2, {}).value();
   EXPECT_REFUSED(Place(args).status(), StatusCode::kInvalidArgument,
                  "20 positions to order a pattern's ranks on, over the daemon's limits.job_ranks");
-  EXPECT_REFUSED(placements().Advise({args.task}, nullptr).status(), StatusCode::kInvalidArgument,
-                 "limits.job_ranks of 16");
+  EXPECT_REFUSED(placements().Advise({args.task}, {}, nullptr).status(),
+                 StatusCode::kInvalidArgument, "limits.job_ranks of 16");
   args.task.ranks_per_node = 4;
   EXPECT_TRUE(Place(args).ok());
 }
@@ -143,7 +143,7 @@ TEST_F(PlacementsTest, AnOrderOfRanksHasPositionsWithinLimits) {
 TEST_F(PlacementsTest, NoFabricYet) {
   Boot(Options(), /*sweep=*/false);
   EXPECT_EQ(Place(Nodes(1)).status().code(), StatusCode::kUnavailable);
-  EXPECT_EQ(placements().Advise({Nodes(1).task}, nullptr).status().code(),
+  EXPECT_EQ(placements().Advise({Nodes(1).task}, {}, nullptr).status().code(),
             StatusCode::kUnavailable);
   EXPECT_EQ(placements().Distances({"n1"}).status().code(), StatusCode::kUnavailable);
 }
@@ -189,14 +189,15 @@ TEST_F(PlacementsTest, ABatchIsAllOrNoneAndEachBesideTheOthers) {
 
 TEST_F(PlacementsTest, AdviceTakesNothingAndGoesOnBehindWhatCannotBe) {
   Boot();
-  const auto views = placements().Advise({Nodes(12).task, Nodes(5).task, Nodes(4).task}, nullptr);
+  const auto views =
+      placements().Advise({Nodes(12).task, Nodes(5).task, Nodes(4).task}, {}, nullptr);
   ASSERT_TRUE(views.ok()) << views.status();
   EXPECT_THAT((*views)[0].record->nodes, SizeIs(12));
   EXPECT_THAT((*views)[1].why_not, HasSubstr("5"));
   EXPECT_THAT((*views)[2].record->nodes, SizeIs(4));
   EXPECT_EQ((*views)[2].record->id, PlacementId());
   EXPECT_THAT(placements().List(PlacementId(), 10), IsEmpty());
-  EXPECT_REFUSED(placements().Advise({Nodes(1).task, Nodes(99).task}, nullptr).status(),
+  EXPECT_REFUSED(placements().Advise({Nodes(1).task, Nodes(99).task}, {}, nullptr).status(),
                  StatusCode::kInvalidArgument, "requests[1]");
 }
 
@@ -518,7 +519,7 @@ TEST_F(PlacementsTest, ACallThatTakesTooLongEnds) {
     clock_.Advance(absl::Seconds(90));
     return false;
   };
-  EXPECT_REFUSED(placements().Advise({Nodes(1).task, Nodes(1).task}, slow).status(),
+  EXPECT_REFUSED(placements().Advise({Nodes(1).task, Nodes(1).task}, {}, slow).status(),
                  StatusCode::kDeadlineExceeded, "fewer at once");
   Answer<Views> answer;
   placements().Create({Nodes(1), Nodes(1)}, slow, answer.Callback());
