@@ -25,6 +25,7 @@ namespace coppice {
 using JobId = StrongId<struct JobIdTag, int64_t>;
 using TreeId = StrongId<struct TreeIdTag, int64_t>;
 using PlacementId = StrongId<struct PlacementIdTag, int64_t>;
+using ReservationId = StrongId<struct ReservationIdTag, int64_t>;
 
 // --- Jobs ---
 
@@ -301,6 +302,33 @@ struct AccountUserRecord {
 struct PutAccounts {
   std::vector<AccountRecord> accounts;
   std::vector<AccountUserRecord> users;
+  DeedPtr deed{};
+};
+
+// --- Reservations: what is kept for a tenant ---
+
+struct ReservationRecord {
+  ReservationId id;  // from 1
+  std::string tenant;
+  uint32_t entries = 0;  // of each of the switches
+  std::vector<Guid> switches;
+  std::vector<std::string> nodes;  // names of hosts
+  bool lends = false;              // entries that the tenant does not use
+  absl::Time from, until;
+  absl::Time created;
+  friend bool operator==(const ReservationRecord&, const ReservationRecord&) = default;
+};
+
+// INVALID_ARGUMENT: an id below 1, no tenant, neither entries of switches nor nodes, a switch or a
+// node twice, an end at or before the beginning. ALREADY_EXISTS: the id is taken.
+struct PutReservation {
+  ReservationRecord reservation;
+  DeedPtr deed{};
+};
+
+// NOT_FOUND.
+struct DropReservation {
+  ReservationId id;
   DeedPtr deed{};
 };
 

@@ -145,6 +145,7 @@ absl::Status Check(const PutProfile&) { return absl::OkStatus(); }
 absl::Status Check(const PruneHistory&) { return absl::OkStatus(); }
 absl::Status Check(const DropPatternParts&) { return absl::OkStatus(); }
 absl::Status Check(const DropPattern&) { return absl::OkStatus(); }
+absl::Status Check(const DropReservation&) { return absl::OkStatus(); }
 
 absl::Status Check(const ChangeTrees& change) {
   std::vector<TreeId> named;
@@ -341,6 +342,28 @@ absl::Status Check(const PutAccounts& put) {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status Check(const PutReservation& put) {
+  const ReservationRecord& r = put.reservation;
+  const std::string name = absl::StrCat("reservation ", r.id.value());
+  if (r.id.value() < 1) return Malformed(name, "ids start at 1");
+  if (r.tenant.empty()) return Malformed(name, "it has no tenant");
+  const bool has_entries = r.entries > 0 && !r.switches.empty();
+  if (!has_entries && r.nodes.empty()) {
+    return Malformed(name, "it keeps neither entries of switches nor nodes");
+  }
+  if (const auto twice = FindTwice(r.switches)) {
+    return Malformed(name, absl::StrCat("it has switch ", ToString(*twice), " twice"));
+  }
+  if (const auto twice = FindTwice(r.nodes)) {
+    return Malformed(name, absl::StrCat("it has node ", *twice, " twice"));
+  }
+  if (!IsMoment(r.from) || !IsMoment(r.until) || !IsMoment(r.created)) {
+    return Malformed(name, "set the times of its beginning, its end and its creation");
+  }
+  if (r.until > r.from) return absl::OkStatus();
+  return Malformed(name, "it ends before it begins");
 }
 
 absl::Status Check(const PutWayTimes& put) {

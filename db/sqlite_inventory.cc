@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
+#include "db/json_lists.h"
 #include "db/sqlite_tables.h"
 
 namespace coppice {
@@ -166,6 +167,53 @@ absl::Status Apply(SqliteConnection& db, const PutAccounts& put) {
   return absl::OkStatus();
 }
 
+absl::Status Apply(SqliteConnection& db, const PutReservation& put) {
+  const ReservationRecord& r = put.reservation;
+  std::string switches, nodes;
+  AppendGuids(r.switches, switches);
+  AppendTexts(r.nodes, nodes);
+  ASSIGN_OR_RETURN(const int64_t taken,
+                   db.Sql("SELECT id FROM reservation WHERE id = ?").Number(r.id));
+  if (taken != 0) {
+    return absl::AlreadyExistsError(absl::StrCat("reservation ", r.id.value(), " exists"));
+  }
+  return db
+      .Sql(R"sql(
+      INSERT INTO reservation (id, tenant, entries, switches, nodes, lends, from_ns, until_ns,
+                               created_ns)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?))sql")
+      .Run(r.id, r.tenant, r.entries, switches, nodes, r.lends, r.from, r.until, r.created);
+}
+
+absl::Status Apply(SqliteConnection& db, const DropReservation& drop) {
+  RETURN_IF_ERROR(db.Sql("DELETE FROM reservation WHERE id = ?").Run(drop.id));
+  if (db.changes() > 0) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("there is no reservation ", drop.id.value()));
+}
+
+absl::Status LoadReservations(SqliteConnection& db, StoredState& state) {
+  ASSIGN_OR_RETURN(const int64_t last,
+                   db.Sql("SELECT seq FROM sqlite_sequence WHERE name = ?").Number("reservation"));
+  state.last_reservation = ReservationId(last);
+  Statement& list = db.Sql("SELECT * FROM reservation ORDER BY id");
+  ASSIGN_OR_RETURN(state.reservations, list.List<ReservationRecord>([&](const Statement& row,
+                                                                        ReservationRecord& r) {
+    std::string switches, nodes;
+    row.Read(r.id, r.tenant, r.entries, switches, nodes, r.lends, r.from, r.until, r.created);
+    absl::StatusOr<std::vector<Guid>> guids = ParseGuids(switches);
+    absl::StatusOr<std::vector<std::string>> names = ParseTexts(nodes);
+    absl::Status lists = guids.status();
+    lists.Update(names.status());
+    if (!lists.ok()) {
+      return row.Damaged(lists, absl::StrCat("reservation ", r.id.value()));
+    }
+    r.switches = *std::move(guids);
+    r.nodes = *std::move(names);
+    return absl::OkStatus();
+  }));
+  return absl::OkStatus();
+}
+
 absl::Status Apply(SqliteConnection& db, const PutProfile& put) {
   if (put.toml.empty()) return db.Sql("DELETE FROM profile").Run();
   return db.Sql("INSERT OR REPLACE INTO profile (id, toml) VALUES (1, ?)").Run(put.toml);
@@ -202,6 +250,7 @@ absl::Status LoadSettings(SqliteConnection& db, StoredState& state) {
           .List<AccountUserRecord>([](const Statement& row, AccountUserRecord& user) {
             row.Read(user.user, user.account, user.is_default);
           }));
+  RETURN_IF_ERROR(LoadReservations(db, state));
   return db.Sql("SELECT toml FROM profile").ForEach([&](const Statement& row) {
     row.Read(state.profile_toml);
   });

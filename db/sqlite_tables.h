@@ -64,6 +64,8 @@ absl::Status Apply(SqliteConnection& db, const PutDistances& put);
 absl::StatusOr<std::vector<DistanceRecord>> ListDistances(SqliteConnection& db);
 absl::Status Apply(SqliteConnection& db, const PutQuota& put);
 absl::Status Apply(SqliteConnection& db, const PutAccounts& put);
+absl::Status Apply(SqliteConnection& db, const PutReservation& put);
+absl::Status Apply(SqliteConnection& db, const DropReservation& drop);
 absl::Status Apply(SqliteConnection& db, const PutProfile& put);
 absl::Status LoadSettings(SqliteConnection& db, StoredState& state);
 

@@ -156,7 +156,7 @@ using Mutation =
                  PutInventory, AppendEvents, PutCounters, PruneHistory, PruneEvents, PruneJobs,
                  PutPatternPart, PutPattern, DropPatternParts, DropPattern, PutDistances,
                  PutPlacements, EndPlacement, StartPlacement, PrunePlacements, PutOrder, PutQuota,
-                 PutAccounts, AppendDeeds, PutWayTimes>;
+                 PutAccounts, PutReservation, DropReservation, AppendDeeds, PutWayTimes>;
 
 // What a daemon needs to carry on where the last one stopped.
 struct StoredState {
@@ -173,7 +173,9 @@ struct StoredState {
   std::vector<QuotaRecord> quotas;               // by kind, holder and limit
   std::vector<AccountRecord> accounts;           // by name
   std::vector<AccountUserRecord> account_users;  // by user and account
-  std::vector<WayTimesRecord> way_times;         // by program
+  std::vector<ReservationRecord> reservations;   // by id
+  ReservationId last_reservation;
+  std::vector<WayTimesRecord> way_times;  // by program
   friend bool operator==(const StoredState&, const StoredState&) = default;
 };
 

@@ -66,6 +66,7 @@ int Main(int argc, char** argv) {
   AddStatusCommand(app, session);
   AddReloadCommand(app, session);
   AddQuotaCommand(app, session);
+  AddReservationCommands(app, session);
   AddAuditCommand(app, session);
   AddCommands(app, session);
   AddExportCommands(app, session);

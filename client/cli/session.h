@@ -37,6 +37,7 @@ void AddCommands(CLI::App& app, Session& session);
 void AddStatusCommand(CLI::App& app, Session& session);
 void AddReloadCommand(CLI::App& app, Session& session);
 void AddQuotaCommand(CLI::App& app, Session& session);
+void AddReservationCommands(CLI::App& app, Session& session);
 void AddAuditCommand(CLI::App& app, Session& session);
 void AddFabricCommands(CLI::App& app, Session& session);
 void AddEntriesCommand(CLI::App& app, Session& session);

@@ -151,6 +151,13 @@ bool EntryLedger::IsAway(Guid guid) const {
   return it != by_guid_.end() && slots_[it->second].is_away;
 }
 
+int64_t EntryLedger::FreeOf(Guid guid) const {
+  const auto it = by_guid_.find(guid);
+  if (it == by_guid_.end() || slots_[it->second].is_away) return 0;
+  const Slot& slot = slots_[it->second];
+  return FreeEntries(slot.capability, slot.taken());
+}
+
 EntryUse EntryLedger::Use(Guid guid) const {
   const auto it = by_guid_.find(guid);
   if (it == by_guid_.end()) return {{guid, 0, 0, 0}, 0};

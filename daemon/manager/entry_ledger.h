@@ -59,6 +59,8 @@ class EntryLedger {
   // A granted tree gives its entries back.
   void Release(TreeId tree, absl::Span<const TreeSwitchRecord> switches);
 
+  // What is free of the switch now; 0 while it is away.
+  int64_t FreeOf(Guid guid) const;
   // Zeros for a switch that was never heard of.
   EntryUse Use(Guid guid) const;
   // Ascending; without reservations.

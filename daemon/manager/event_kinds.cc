@@ -65,6 +65,8 @@ constexpr EventKind kKinds[] = {
     {"profile.unusable", kError, kProfile, "a cost profile cannot be read and is not in force"},
     {"quota.changed", kInfo, "user:NAME, account:NAME or tenant:NAME",
      "an administrator gave other limits"},
+    {"reservation.created", kInfo, "reservation:ID", "entries or nodes are kept for a tenant"},
+    {"reservation.ended", kInfo, "reservation:ID", "what it kept is anybody's again"},
     {"sm.changed", kWarning, kFabric, "another subnet manager"},
     {"sm.found", kInfo, kFabric, "a subnet manager is there"},
     {"sm.lost", kError, kFabric, "no subnet manager: start one; tables are not mended without"},

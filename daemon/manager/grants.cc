@@ -223,11 +223,9 @@ void Grants::GiveBack(const Reserved& trees) {
   }
 }
 
-absl::StatusOr<std::optional<Grants::Reserved>> Grants::TryReserve(const std::shared_ptr<Job>& job,
-                                                                   const PlanBasis& basis,
-                                                                   const Actor& actor,
-                                                                   absl::Span<TreeDraft> drafts,
-                                                                   const BatchRoom* room) {
+absl::StatusOr<std::optional<Grants::Reserved>> Grants::TryReserve(
+    const std::shared_ptr<Job>& job, const PlanBasis& basis, const Actor& actor,
+    absl::Span<TreeDraft> drafts, const BatchRoom* room, std::vector<TreeId>& lent) {
   std::vector<absl::Span<const SwitchIndex>> switches;
   switches.reserve(drafts.size());
   std::vector<TreeSwitchRecord> entries;
@@ -241,6 +239,7 @@ absl::StatusOr<std::optional<Grants::Reserved>> Grants::TryReserve(const std::sh
     std::lock_guard lock(tables_->mu);
     if (job->ending) return JobIsEnding(job->record->id);
     if (tables_->view->snapshot->fabric != basis.view->snapshot->fabric) return std::nullopt;
+    if (!tables_->LeavesKept(payer, entries, lent)) return std::nullopt;
     if (actor.is_administrator) {
       tables_->quotas.Count(payer, amounts, entries);
     } else if (absl::Status taken = tables_->quotas.Take(payer, amounts, entries); !taken.ok()) {
@@ -282,6 +281,7 @@ void Grants::CreateTree(CreateTreeArgs args, Callback<TreeView> done) {
 void Grants::Proceed(const std::shared_ptr<Creation>& creation) {
   absl::StatusOr<Reserved> reserved = PlanAndReserve(*creation);
   if (!reserved.ok()) return FinishCreation(*creation, {}, reserved.status());
+  if (!creation->lent.empty()) return ProceedLater(creation);
   std::vector<CarriedTree> carried = CarriedOf(*reserved);
   if (carried.empty()) return SubmitGrant(creation, *std::move(reserved));
   installer_->Install(std::move(carried), [this, creation, trees = *std::move(reserved)](
@@ -306,6 +306,20 @@ void Grants::ProceedLater(const std::shared_ptr<Creation>& creation) {
   FinishCreation(*creation, {}, InstallerIsClosed());
 }
 
+void Grants::AwaitLent(std::vector<TreeId>& lent) {
+  const absl::Time end = absl::Now() + kMaxAwaitLent;
+  const auto is_there = [&] {
+    std::lock_guard lock(tables_->mu);
+    return std::any_of(lent.begin(), lent.end(),
+                       [&](TreeId tree) { return tables_->called_back.contains(tree); });
+  };
+  std::unique_lock lock(again_mutex_);
+  while (!again_.stopping() && absl::Now() < end && is_there()) {
+    again_changed_.wait_for(lock, std::chrono::milliseconds(2));
+  }
+  lent.clear();
+}
+
 void Grants::PlanAgain() {
   for (;;) {
     std::shared_ptr<Creation> next;
@@ -316,6 +330,7 @@ void Grants::PlanAgain() {
       next = std::move(refused_.front());
       refused_.pop_front();
     }
+    AwaitLent(next->lent);
     Proceed(next);
   }
 }
@@ -342,6 +357,7 @@ absl::StatusOr<TreeDraft> Grants::Plan(PlanBasis& basis, const Job& job, const C
                                        const AvoidedSwitches& avoided) {
   DraftScratch& scratch = ScratchOfThread();
   Avoid(*basis.snapshot.fabric, avoided, scratch.capacity);
+  LeaveKept(*tables_, KeptEntries::Asker::kGrant, basis, scratch.capacity);
   std::vector<RefusedSwitch> full;
   absl::StatusOr<TreeDraft> draft = DraftTree(basis, *job.record, args, scratch, full);
   if (MayLackRoutes(draft.status()) && AreTablesBehind(basis)) {
@@ -370,7 +386,7 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(Creation& creation) {
       draft.record.request_id = args.request_id;
       draft.record.request_fingerprint = creation.fingerprint;
       RETURN_IF_ERROR(GiveCarriage(*installer_, draft.record));
-      return TryReserve(job, basis, args.actor, absl::MakeSpan(&draft, 1), nullptr);
+      return TryReserve(job, basis, args.actor, absl::MakeSpan(&draft, 1), nullptr, creation.lent);
     };
     absl::StatusOr<std::optional<Reserved>> reserved = reserve();
     if (IsQuotaRefusal(reserved.status())) {
@@ -382,6 +398,10 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(Creation& creation) {
       }
     }
     RETURN_IF_ERROR(reserved.status());
+    if (!creation.lent.empty()) {
+      ++creation.attempts;
+      return Reserved();
+    }
     if (!reserved->has_value()) continue;
     ++creation.attempts;  // whoever refuses it ends this one
     return **std::move(reserved);
@@ -499,6 +519,7 @@ absl::StatusOr<BatchDraft> Grants::Plan(PlanBasis& basis, const Job& job,
                                         const BatchWatch& watch,
                                         std::vector<SwitchCapacity>& capacity) {
   Avoid(*basis.snapshot.fabric, avoided, capacity);
+  LeaveKept(*tables_, KeptEntries::Asker::kGrant, basis, capacity);
   if (watch.IsCancelled()) return BatchIsCancelled();  // a plan may take seconds
   std::vector<RefusedSwitch> full;
   const BatchRoom room = RoomOf(tables_->quotas, *job.record, args.actor);
@@ -541,6 +562,7 @@ absl::StatusOr<Grants::ReservedBatch> Grants::PlanAndReserve(const std::shared_p
   ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record));
   std::vector<SwitchCapacity> capacity;
   AvoidedSwitches avoided;
+  std::vector<TreeId> lent;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, capacity));
     ASSIGN_OR_RETURN(BatchDraft draft, Plan(basis, *job, args, avoided, watch, capacity));
@@ -555,8 +577,10 @@ absl::StatusOr<Grants::ReservedBatch> Grants::PlanAndReserve(const std::shared_p
                      draft.view.communicators);
     }
     if (watch.IsCancelled()) return BatchIsCancelled();
-    ASSIGN_OR_RETURN(std::optional<Reserved> trees,
-                     TryReserve(job, basis, args.actor, absl::MakeSpan(draft.trees), &draft.room));
+    ASSIGN_OR_RETURN(
+        std::optional<Reserved> trees,
+        TryReserve(job, basis, args.actor, absl::MakeSpan(draft.trees), &draft.room, lent));
+    if (!lent.empty()) AwaitLent(lent);
     if (!trees) continue;
     const InstallOutcome outcome = installer_->InstallAndWait(CarriedOf(*trees));
     if (!outcome.status.ok()) {

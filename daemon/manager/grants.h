@@ -51,6 +51,8 @@ class Grants : private UseCase {
   // Plans of one request before it is ABORTED. Each failed attempt means that another grant, or a
   // sweep, succeeded meanwhile, or that a switch refused what it was counted to have.
   static constexpr int kMaxAttempts = 8;
+  // How long a grant waits for what was lent of its tenant's entries.
+  static constexpr absl::Duration kMaxAwaitLent = absl::Seconds(5);
   using Batch = std::shared_ptr<const BatchView>;
 
   Grants(const UseCase& with, Jobs* jobs) : UseCase(with), jobs_(jobs) { Start(); }
@@ -88,6 +90,7 @@ class Grants : private UseCase {
     Callback<TreeView> done;
     int attempts = 0;  // that were made
     AvoidedSwitches avoided;
+    std::vector<TreeId> lent;  // that are to give way first
   };
   struct ReservedBatch {
     Reserved trees;
@@ -107,11 +110,14 @@ class Grants : private UseCase {
   void Finish(Requests& requests, const Begun& begun, const Reserved& trees, Id id,
               const absl::Status& status, const Answer& answer, typename Requests::Callback done);
   // nullopt: what was planned on is gone, or what a batch found room for by `room`. Otherwise the
-  // trees have ids and hold their entries.
+  // trees have ids and hold their entries. `lent` gets the trees that are to give way first.
   absl::StatusOr<std::optional<Reserved>> TryReserve(const std::shared_ptr<Job>& job,
                                                      const PlanBasis& basis, const Actor& actor,
                                                      absl::Span<TreeDraft> drafts,
-                                                     const BatchRoom* room);
+                                                     const BatchRoom* room,
+                                                     std::vector<TreeId>& lent);
+  // Until these have given way, or for kMaxAwaitLent; empties the list.
+  void AwaitLent(std::vector<TreeId>& lent);
 
   // `basis` becomes what the draft stands on: it goes over bare links where the tables are behind.
   absl::StatusOr<TreeDraft> Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args,

@@ -33,6 +33,7 @@ Manager::Manager(Store* store, SubnetPort* port, const Clock* clock, ManagerOpti
       switches_(with_, &topology_),
       jobs_(with_, [this] { background_.Wake(); }),
       placements_(with_, &jobs_, [this] { background_.Wake(); }),
+      reservations_(with_, [this] { background_.Wake(); }),
       profiles_(with_),
       known_times_(&calls_, clock),
       grants_(with_, &jobs_),
@@ -70,6 +71,7 @@ absl::StatusOr<std::unique_ptr<Manager>> Manager::Create(Store* store, SubnetPor
   tables.quotas.SetRows(state.quotas);
   tables.quotas.SetAccounts(
       std::make_shared<const Accounts>(std::move(state.accounts), std::move(state.account_users)));
+  manager->reservations_.Restore(std::move(state.reservations), state.last_reservation);
   manager->profiles_.Restore(state.profile_toml);
   manager->known_times_.Restore(std::move(state.way_times));
   manager->jobs_.Restore(std::move(state.jobs), state.last_job);
@@ -112,7 +114,7 @@ absl::Status Manager::Reconfigure(const ManagerOptions& next) {
 
 absl::Duration Manager::Expire(absl::Duration now) {
   const absl::Duration next_job = jobs_.ExpireLeases(now);
-  return std::min(next_job, placements_.Expire(now));
+  return std::min({next_job, placements_.Expire(now), reservations_.Expire()});
 }
 
 void Manager::ForgiveStall(absl::Duration stalled) {

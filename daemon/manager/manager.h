@@ -40,6 +40,7 @@
 #include "daemon/manager/placement/placements.h"
 #include "daemon/manager/repair.h"
 #include "daemon/manager/requests.h"
+#include "daemon/manager/reservations.h"
 #include "daemon/manager/rounds.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/manager/sweeper.h"
@@ -122,6 +123,7 @@ class Manager final {
   // Another tenant, "0x0001" for a partition; empty: its parent's. Blocks for the store. NOT_FOUND:
   // there is no such account.
   absl::Status SetTenant(const std::string& account, const std::string& tenant, const Actor& actor);
+  Reservations& reservations() { return reservations_; }
   // As Store::Deeds.
   absl::StatusOr<std::vector<DeedRecord>> Deeds(const DeedFilter& filter) const {
     return calls_.store().Deeds(filter);
@@ -279,6 +281,7 @@ class Manager final {
   Switches switches_;
   Jobs jobs_;
   Placements placements_;
+  Reservations reservations_;
   Profiles profiles_;
   KnownTimes known_times_;
   Grants grants_;

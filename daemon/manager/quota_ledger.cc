@@ -79,7 +79,7 @@ void QuotaLedger::SetAccounts(std::shared_ptr<const Accounts> accounts) {
       Use& sum = UseAt(level);
       sum.Add(use.ordinary, 1, /*is_exempt=*/false);
       sum.Add(use.exempt, 1, /*is_exempt=*/true);
-      for (const auto& [guid, entries] : use.ordinary_by_switch) sum.AddEntries(guid, entries);
+      for (const auto& [guid, entries] : use.by_switch) sum.AddEntries(guid, entries);
     }
   }
 }
@@ -211,8 +211,8 @@ absl::Status QuotaLedger::JudgeEntries(const Levels& levels, Entries entries) co
     for (const TreeSwitchRecord& entry : entries) {
       int64_t& of_switch = held[entry.guid];
       if (of_switch == 0 && use != nullptr) {
-        const auto found = use->ordinary_by_switch.find(entry.guid);
-        if (found != use->ordinary_by_switch.end()) of_switch = found->second;
+        const auto found = use->by_switch.find(entry.guid);
+        if (found != use->by_switch.end()) of_switch = found->second;
       }
       if (++of_switch > limit) {
         return absl::AbortedError(absl::StrCat(level.name, " has all entries of switch ",
@@ -221,6 +221,14 @@ absl::Status QuotaLedger::JudgeEntries(const Levels& levels, Entries entries) co
     }
   }
   return absl::OkStatus();
+}
+
+int64_t QuotaLedger::EntriesOf(absl::string_view tenant, Guid guid) const {
+  std::lock_guard lock(mu_);
+  const Use* const use = UseOf({QuotaHolder::kTenant, tenant});
+  if (use == nullptr) return 0;
+  const auto found = use->by_switch.find(guid);
+  return found == use->by_switch.end() ? 0 : found->second;
 }
 
 std::vector<SwitchIndex> QuotaLedger::Restrict(const Payer& payer, const Fabric& fabric,
@@ -241,7 +249,7 @@ std::vector<SwitchIndex> QuotaLedger::Restrict(const Payer& payer, const Fabric&
     for (size_t s = 0; s < capacity.size(); ++s) restrict_to(s, limit);
     const Use* const use = UseOf(level);
     if (use == nullptr) continue;
-    for (const auto& [guid, held] : use->ordinary_by_switch) {
+    for (const auto& [guid, held] : use->by_switch) {
       if (const auto s = fabric.FindSwitch(guid)) restrict_to(s->value(), limit - held);
     }
   }
@@ -276,9 +284,9 @@ void QuotaLedger::Use::Add(const QuotaAmounts& amounts, int sign, bool is_exempt
 }
 
 void QuotaLedger::Use::AddEntries(Guid guid, int64_t more) {
-  const auto found = ordinary_by_switch.try_emplace(guid).first;
+  const auto found = by_switch.try_emplace(guid).first;
   found->second += more;
-  if (found->second == 0) ordinary_by_switch.erase(found);
+  if (found->second == 0) by_switch.erase(found);
 }
 
 QuotaLedger::Use& QuotaLedger::UseAt(const Level& level) {
@@ -297,7 +305,6 @@ void QuotaLedger::ForgetIfNone(const Level& level) {
 void QuotaLedger::Add(const Payer& payer, const QuotaAmounts& amounts, Entries entries, int sign) {
   const auto add_to = [&](Use& use) {
     use.Add(amounts, sign, payer.is_exempt);
-    if (payer.is_exempt) return;
     for (const TreeSwitchRecord& entry : entries) use.AddEntries(entry.guid, sign);
   };
   std::string tenant;

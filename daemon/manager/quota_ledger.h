@@ -93,6 +93,10 @@ class QuotaLedger {
   // From now on these pay; what is held already is theirs, too. Never null.
   void SetAccounts(std::shared_ptr<const Accounts> accounts);
   std::shared_ptr<const Accounts> accounts() const;
+  // "": it pays for none.
+  std::string TenantOf(const Payer& payer) const {
+    return accounts()->TenantOf(payer.account, payer.partition);
+  }
   // Of a caller, on his default account.
   Payer PayerOf(const std::string& user, bool is_administrator) const;
   void SetRow(const QuotaRecord& row, bool drop);
@@ -109,6 +113,8 @@ class QuotaLedger {
   void Count(const Payer& payer, const QuotaAmounts& amounts, Entries entries = {});
   // What Take or Count counted.
   void Give(const Payer& payer, const QuotaAmounts& amounts, Entries entries = {});
+  // Entries of the switch that the tenant's trees have, or are about to.
+  int64_t EntriesOf(absl::string_view tenant, Guid guid) const;
   // Takes from `capacity`, [switch] of the fabric, the entries that the payer may not have for lack
   // of quota. Returns those that have none left for it alone, ascending. O(switches) where there is
   // such a limit.
@@ -139,7 +145,7 @@ class QuotaLedger {
   struct Use {
     QuotaAmounts ordinary, exempt;
     bool IsNone() const { return ordinary == QuotaAmounts() && exempt == QuotaAmounts(); }
-    absl::flat_hash_map<Guid, int64_t> ordinary_by_switch;  // entries
+    absl::flat_hash_map<Guid, int64_t> by_switch;  // entries, exempt ones as well
     void Add(const QuotaAmounts& amounts, int sign, bool is_exempt);
     void AddEntries(Guid guid, int64_t more);
   };

@@ -121,6 +121,12 @@ void Repair::JudgeAll(Round& round) {
   for (RepairCase& granted : round.cases) {
     granted.standing = judge.Judge(*granted.job->record, *granted.record, granted.route_kind);
     JudgeCarriage(granted);
+    std::lock_guard lock(tables_->mu);
+    const auto called = tables_->called_back.find(granted.record->id);
+    if (called == tables_->called_back.end()) continue;
+    if (granted.standing.standing == Standing::kBroken) continue;
+    granted.standing = {
+        Standing::kBroken, called->second, {}, granted.standing.route_kind, nullptr};
   }
 }
 
@@ -219,7 +225,7 @@ bool Repair::Claim(const Round& round, RepairPlan& plan) {
   std::lock_guard lock(tables_->mu);
   if (tables_->view->snapshot->fabric != round.view->snapshot->fabric) return false;
   DropLocked(plan);
-  if (!tables_->entries.ClaimMore(plan.claims)) return false;
+  if (!LeavesKept(plan) || !tables_->entries.ClaimMore(plan.claims)) return false;
   for (const RepairPlan::Change& change : plan.changes) {
     change.tree->is_moving = true;
     moving_.push_back(change.tree);
@@ -234,6 +240,25 @@ void Repair::EndMoves() {
     const bool has_ended = tables_->trees.Find(tree->record->id) == nullptr;
     if (has_ended) tables_->entries.Cancel(tree->record->switches);
   }
+}
+
+// With the lock held.
+bool Repair::LeavesKept(const RepairPlan& plan) const {
+  if (tables_->kept->switches().empty()) return true;
+  for (const EntryLedger::Claim& claim : plan.claims) {
+    for (const RepairPlan::Change& change : plan.changes) {
+      if (change.after == nullptr) continue;
+      const auto& taken = change.after->switches;
+      const bool takes = std::any_of(taken.begin(), taken.end(),
+                                     [&](const auto& one) { return one.guid == claim.guid; });
+      if (!takes) continue;
+      const std::string tenant = tables_->quotas.TenantOf(PayerOf(*change.tree->job->record));
+      const int64_t kept =
+          tables_->kept->KeptFrom(tenant, claim.guid, tables_->quotas, KeptEntries::Asker::kRepair);
+      if (tables_->entries.FreeOf(claim.guid) - kept < int64_t{claim.more}) return false;
+    }
+  }
+  return true;
 }
 
 bool Repair::ClaimAgain(RepairPlan& plan) {

@@ -141,6 +141,8 @@ class Repair : private UseCase {
   bool DropLocked(RepairPlan& plan) const;
   // For what is not overtaken. False: the fabric or an entry is not as it was planned on.
   bool Claim(const Round& round, RepairPlan& plan);
+  // What the plan takes is not kept from those who take it.
+  bool LeavesKept(const RepairPlan& plan) const;
   // After some have left the plan and kept their entries. False: nothing is claimed any more.
   bool ClaimAgain(RepairPlan& plan);
   void Unclaim(const RepairPlan& plan);

@@ -163,6 +163,7 @@ class Planner {
       moves_.Apply(*view_->snapshot->fabric, tables_.entries, scratch_.capacity);
     }
     Avoid(*view_->snapshot->fabric, avoided_, scratch_.capacity);
+    LeaveKept(tables_, KeptEntries::Asker::kRepair, basis, scratch_.capacity);
     absl::StatusOr<TreeDraft> draft = PlanOn(basis, broken);
     const bool may_be_routed =
         route_kind == RouteKind::kForwardingTables && broken.standing.lost_ports.empty();

@@ -168,4 +168,43 @@ std::vector<std::shared_ptr<GrantedTree>> TreeTable::List(const Job* job, TreeId
   return trees;
 }
 
+std::vector<TreeId> Tables::CallBack(Guid guid, const KeptEntries::Share& share, int64_t most) {
+  std::vector<TreeId> called;
+  const std::vector<TreeId> there = entries.TreesOf(guid);
+  for (auto id = there.rbegin(); id != there.rend(); ++id) {
+    if (static_cast<int64_t>(called.size()) >= most) break;
+    const std::shared_ptr<GrantedTree> tree = trees.Find(*id);
+    if (tree == nullptr || tree->releasing || tree->record->created <= share.created) continue;
+    if (quotas.TenantOf(PayerOf(*tree->job->record)) == share.tenant) continue;
+    called.push_back(*id);
+    const bool is_new = called_back
+                            .emplace(*id, absl::StrCat("switch ", ToString(guid),
+                                                       ": its entry was lent by reservation ",
+                                                       ToString(share), ", which takes it back"))
+                            .second;
+    if (is_new) NoteUnjudged(*id);
+  }
+  return called;
+}
+
+bool Tables::LeavesKept(const Payer& payer, absl::Span<const TreeSwitchRecord> wanted,
+                        std::vector<TreeId>& lent) {
+  if (kept->switches().empty()) return true;
+  const std::string tenant = quotas.TenantOf(payer);
+  absl::flat_hash_map<Guid, int64_t> by_switch;
+  for (const TreeSwitchRecord& entry : wanted) ++by_switch[entry.guid];
+  bool is_enough = true;
+  for (const auto& [guid, more] : by_switch) {
+    const int64_t lacking = more +
+                            kept->KeptFrom(tenant, guid, quotas, KeptEntries::Asker::kGrant) -
+                            entries.FreeOf(guid);
+    if (lacking <= 0) continue;
+    is_enough = false;
+    const KeptEntries::Share* const own = kept->ShareOf(tenant, guid);
+    if (own == nullptr) continue;
+    for (const TreeId tree : CallBack(guid, *own, lacking)) lent.push_back(tree);
+  }
+  return is_enough;
+}
+
 }  // namespace coppice

@@ -26,6 +26,7 @@
 #include "daemon/manager/event_log.h"
 #include "daemon/manager/fabric_view.h"
 #include "daemon/manager/job_ports.h"
+#include "daemon/manager/kept_entries.h"
 #include "daemon/manager/promised_load.h"
 #include "daemon/manager/quota_ledger.h"
 #include "daemon/manager/requests.h"
@@ -239,6 +240,10 @@ struct Tables {
   ChangeFeed feed;                  // what happens to `trees`, as it happens
   std::vector<TreeId> stale_trees;  // to be judged without waiting for a sweep that sees a change
   std::function<void()> on_stale;   // called when one is added
+  // What reservations keep now; never null.
+  std::shared_ptr<const KeptEntries> kept = std::make_shared<const KeptEntries>();
+  // Trees that are to be planned anew without the entries that they were lent, and why.
+  absl::flat_hash_map<TreeId, std::string> called_back;
   // To be judged when a switch speaks again: they moved while one that carries them was away.
   absl::btree_set<TreeId> waiting_trees;
   LinkUseCounter counter;                        // FindPromise's, as large as the fabric
@@ -277,6 +282,7 @@ struct Tables {
     const Payer payer = PayerOf(*tree.job->record);
     quotas.Give(payer, {}, tree.record->switches);
     quotas.Count(payer, more, record->switches);
+    called_back.erase(record->id);
     tree.record = std::move(record);
     tree.route_kind = route_kind;
     tree.promise = std::move(promise);
@@ -300,6 +306,7 @@ struct Tables {
     if (view != nullptr) {
       load.Remove(tree.record->job, tree.promise.channels, promised_duty);
     }
+    called_back.erase(tree.record->id);
     trees.Remove(tree);
     if (kind == TreeChangeKind::kRevoked) {
       activity.Revoked();
@@ -346,6 +353,13 @@ struct Tables {
     stale_trees.push_back(tree);
     if (on_stale) on_stale();
   }
+  // Takes entries of the switch back for the share's tenant, from others' trees that were granted
+  // after it was reserved, the newest first. Returns those trees, `most` of them at most.
+  std::vector<TreeId> CallBack(Guid guid, const KeptEntries::Share& share, int64_t most);
+  // False: what is free there beyond what is kept from the payer is less. `lent` gets the trees
+  // that were asked to give way then.
+  bool LeavesKept(const Payer& payer, absl::Span<const TreeSwitchRecord> wanted,
+                  std::vector<TreeId>& lent);
   void JudgeWaiting() {
     for (const TreeId tree : std::exchange(waiting_trees, {})) NoteUnjudged(tree);
   }

@@ -26,6 +26,13 @@ std::string BoundWords(const PlanBasis& basis, const TreeRequest& request, TreeT
                     basis.spent_switches.size() == 1 ? " switch" : " switches",
                     " all entries that the job may have are taken (quota switch_entries)");
   }
+  if (!basis.kept_switches.empty() && request.type != TreeType::kTypeI) {
+    const Guid first = basis.snapshot.fabric->switch_info(basis.kept_switches.front()).guid;
+    absl::StrAppend(&words, "; of ", basis.kept_switches.size(),
+                    basis.kept_switches.size() == 1 ? " switch" : " switches",
+                    " all free entries are kept, of the first by reservation ",
+                    basis.kept->WhoKeeps(basis.tenant, first));
+  }
   return words;
 }
 
@@ -65,6 +72,7 @@ absl::Status WithFullSwitches(const PlanBasis& basis, const absl::Status& refusa
     if (request.carried && !capacity.speaks) continue;  // it is silent, which is not full
     if (absl::c_binary_search(basis.ports->foreign_switches, entry.index)) continue;
     if (absl::c_binary_search(basis.spent_switches, entry.index)) continue;
+    if (absl::c_binary_search(basis.kept_switches, entry.index)) continue;
     absl::StrAppend(&lines, FullSwitchLine(info, capacity));
     full.push_back({info.guid, capacity.entries_total});
   }
@@ -368,6 +376,7 @@ absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
     basis.ports = job.ports;
     basis.profile = tables.profile;
     basis.promised_duty = tables.promised_duty;
+    basis.kept = tables.kept;
     const absl::Span<const SwitchCapacity> free = tables.entries.capacity();
     capacity.assign(free.begin(), free.end());
   }
@@ -384,9 +393,17 @@ absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
     if (capacity[s.value()].entries_total > 0) ++basis.barred_switches;
     capacity[s.value()] = {};
   }
+  basis.tenant = tables.quotas.TenantOf(PayerOf(*job.record));
   basis.spent_switches =
       tables.quotas.Restrict(PayerOf(*job.record), fabric, absl::MakeSpan(capacity));
   return basis;
+}
+
+void LeaveKept(const Tables& tables, KeptEntries::Asker asker, PlanBasis& basis,
+               std::vector<SwitchCapacity>& capacity) {
+  if (basis.kept->switches().empty()) return;
+  basis.kept_switches = basis.kept->Apply(basis.tenant, *basis.snapshot.fabric, tables.quotas,
+                                          asker, absl::MakeSpan(capacity));
 }
 
 bool AreTablesBehind(const PlanBasis& basis) {

@@ -32,6 +32,9 @@ struct PlanBasis {
   double promised_duty = 0;
   uint32_t barred_switches = 0;             // that have entries, but not for the job's partition
   std::vector<SwitchIndex> spent_switches;  // that have entries, but none under the job's quotas
+  std::shared_ptr<const KeptEntries> kept;
+  std::string tenant;                      // that pays for the job
+  std::vector<SwitchIndex> kept_switches;  // whose free entries are all kept from it
 };
 
 // Copies what planners may use of the entries to `capacity`, memory that callers reuse: nothing of
@@ -39,6 +42,10 @@ struct PlanBasis {
 // UNAVAILABLE: no fabric yet. O(switches), and O(ranks) for the first attempt of a job on a fabric.
 absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
                                     std::vector<SwitchCapacity>& capacity);
+
+// Takes from `capacity` what reservations keep from the job, as KeptEntries::Apply.
+void LeaveKept(const Tables& tables, KeptEntries::Asker asker, PlanBasis& basis,
+               std::vector<SwitchCapacity>& capacity);
 
 // --- While the forwarding tables are behind the links ---
 // A subnet manager takes 5 to 18 s to route around a change. What its tables refuse meanwhile is

@@ -182,6 +182,38 @@ absl::StatusOr<PutQuota> QuotaOf(const v1::SetQuotaRequest& request) {
   return put;
 }
 
+void ToProto(const ReservationRecord& reservation, v1::Reservation& message) {
+  message.set_id(absl::StrCat(reservation.id.value()));
+  message.set_tenant(reservation.tenant);
+  message.set_entries(reservation.entries);
+  for (const Guid guid : reservation.switches) message.add_switches(ToString(guid));
+  message.mutable_nodes()->Add(reservation.nodes.begin(), reservation.nodes.end());
+  message.set_lends(reservation.lends);
+  *message.mutable_from_time() = ToTimestamp(reservation.from);
+  *message.mutable_until_time() = ToTimestamp(reservation.until);
+  *message.mutable_create_time() = ToTimestamp(reservation.created);
+}
+
+absl::StatusOr<CreateReservationArgs> ArgsOf(const v1::CreateReservationRequest& request) {
+  CreateReservationArgs args;
+  args.tenant = request.tenant();
+  args.entries = request.entries();
+  for (const std::string& name : request.switches()) {
+    ASSIGN_OR_RETURN(const Guid guid, ParseGuid(name));
+    args.switches.push_back(guid);
+  }
+  args.nodes.assign(request.nodes().begin(), request.nodes().end());
+  args.lends = request.lends();
+  if (request.has_from_time()) {
+    ASSIGN_OR_RETURN(args.from, FromProto(request.from_time(), "from_time"));
+  }
+  if (!request.has_until_time()) {
+    return absl::InvalidArgumentError("until_time: not set; say when the reservation ends");
+  }
+  ASSIGN_OR_RETURN(args.until, FromProto(request.until_time(), "until_time"));
+  return args;
+}
+
 void ToProto(const DeedRecord& deed, v1::Deed& message) {
   message.set_id(deed.id);
   *message.mutable_time() = ToTimestamp(deed.time);
@@ -215,6 +247,12 @@ class AdminService final : public Service {
           {.is_change = true, .pool = workers_});
     Unary("SetTenant", &AdminService::SetTenant,
           [](const auto& request) { return absl::StrCat("account:", request.account()); },
+          {.is_change = true, .pool = workers_});
+    Unary("CreateReservation", &AdminService::CreateReservation, "reservation",
+          {.is_change = true, .pool = workers_});
+    Unary("ListReservations", &AdminService::ListReservations, "reservations", {.pool = workers_});
+    Unary("DeleteReservation", &AdminService::DeleteReservation,
+          [](const auto& request) { return absl::StrCat("reservation:", request.id()); },
           {.is_change = true, .pool = workers_});
     Unary("ListDeeds", &AdminService::ListDeeds, "deeds", {.pool = workers_});
   }
@@ -294,6 +332,29 @@ class AdminService final : public Service {
   absl::Status SetTenant(const UnaryCall& call, const v1::SetTenantRequest& request,
                          v1::SetTenantResponse&) {
     return manager_->SetTenant(request.account(), request.tenant(), ActorOf(call.peer()));
+  }
+
+  absl::Status CreateReservation(const UnaryCall& call, const v1::CreateReservationRequest& request,
+                                 v1::Reservation& response) {
+    ASSIGN_OR_RETURN(const CreateReservationArgs args, ArgsOf(request));
+    ASSIGN_OR_RETURN(const ReservationRecord made,
+                     manager_->reservations().Create(args, ActorOf(call.peer())));
+    ToProto(made, response);
+    return absl::OkStatus();
+  }
+
+  absl::Status ListReservations(const v1::ListReservationsRequest&,
+                                v1::ListReservationsResponse& response) {
+    for (const ReservationRecord& reservation : manager_->reservations().List()) {
+      ToProto(reservation, *response.add_reservations());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status DeleteReservation(const UnaryCall& call, const v1::DeleteReservationRequest& request,
+                                 v1::DeleteReservationResponse&) {
+    ASSIGN_OR_RETURN(const ReservationId id, ParseReservationId(request.id()));
+    return manager_->reservations().Delete(id, ActorOf(call.peer()));
   }
 
   absl::Status ListDeeds(const v1::ListDeedsRequest& request, v1::ListDeedsResponse& response) {

@@ -101,6 +101,24 @@ uint32_t BarHosts(const PlacementSnapshot& placing, PartitionNum partition, Occu
   return static_cast<uint32_t>(hosts - members);
 }
 
+// Those that reservations keep from the tenant are out, too; "" or why, in words.
+std::string BarKeptHosts(const PlacementSnapshot& placing, const KeptEntries& kept,
+                         absl::string_view tenant, Occupancy& barred) {
+  size_t count = 0;
+  const KeptEntries::Share* first = nullptr;
+  for (const auto& [node, shares] : kept.nodes()) {
+    const KeptEntries::Share& share = shares.front();  // one reservation keeps a node at a time
+    const std::optional<HostIndex> host = placing.snapshot.fabric->FindHost(node);
+    if (share.tenant == tenant || !host.has_value()) continue;
+    if (count++ == 0 && barred.is_out.empty()) barred = placing.occupancy;
+    barred.is_out[host->value()] = true;
+    if (first == nullptr || share.until < first->until) first = &share;
+  }
+  if (count == 0) return "";
+  return absl::StrCat("; ", count, count == 1 ? " node is" : " nodes are",
+                      " kept for other tenants, the first by reservation ", ToString(*first));
+}
+
 // A search with a pattern has memory for each position. More than a job may have no start takes.
 absl::Status CheckPositions(const PlacementTask& task, uint32_t most) {
   const uint64_t positions = uint64_t{task.constraints.host_count} * task.ranks_per_node;
@@ -256,6 +274,11 @@ absl::StatusOr<PlacementSnapshot> Placements::TakeSnapshot() {
   return placing;
 }
 
+std::shared_ptr<const KeptEntries> Placements::KeptNow() const {
+  std::lock_guard lock(tables_->mu);
+  return tables_->kept;
+}
+
 absl::StatusOr<PlacementPlan> Placements::PlanOne(const PlacementSnapshot& placing,
                                                   const PlacementTask& task, CallBudget& budget,
                                                   PlacementRecord& record) const {
@@ -265,11 +288,14 @@ absl::StatusOr<PlacementPlan> Placements::PlanOne(const PlacementSnapshot& placi
                                                      record.account, request.constraints));
   Occupancy barred;
   const uint32_t barred_hosts = BarHosts(placing, record.partition, barred);
+  const std::string kept_words =
+      BarKeptHosts(placing, *KeptNow(),
+                   tables_->quotas.accounts()->TenantOf(record.account, record.partition), barred);
   const absl::Duration end = clock_->Monotonic() + budget.NextOf(task);
   const auto stopped = [&, this] { return budget.IsCancelled() || clock_->Monotonic() >= end; };
   const auto remaining = [&, this] { return absl::ToDoubleSeconds(end - clock_->Monotonic()); };
   absl::StatusOr<PlacementPlan> plan =
-      Place(placing.snapshot, *placing.index, barred_hosts > 0 ? barred : placing.occupancy,
+      Place(placing.snapshot, *placing.index, barred.is_out.empty() ? placing.occupancy : barred,
             request, SearchControl(stopped, nullptr, remaining));
   if (plan.ok()) return plan;
   absl::Status refusal = plan.status();
@@ -280,6 +306,7 @@ absl::StatusOr<PlacementPlan> Placements::PlanOne(const PlacementSnapshot& placi
                      " nodes are out as their first ports are no full members of partition ",
                      ToString(record.partition)));
   }
+  refusal = absl::Status(refusal.code(), absl::StrCat(refusal.message(), kept_words));
   if (!absl::IsResourceExhausted(refusal)) return refusal;
   return WithHolders(placing, request.constraints, refusal);
 }

@@ -117,6 +117,7 @@ class Placements final : private UseCase {
   // As NamedRequests has it: true with all of them counted.
   bool Begin(const Draft& draft, Callback<Views>& done);
   absl::Status CheckRoom(const Draft& draft) const;  // with mu_ held
+  std::shared_ptr<const KeptEntries> KeptNow() const;
   absl::StatusOr<PlacementPlan> PlanOne(const PlacementSnapshot& placing, const PlacementTask& task,
                                         CallBudget& budget, PlacementRecord& record) const;
   // Before it is planned. Errors: as Accounts::Choose.

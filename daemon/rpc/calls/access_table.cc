@@ -15,6 +15,9 @@ constexpr MethodAccess kTable[] = {
     {"/coppice.v1.Admin/ListAccounts", Role::kReader},
     {"/coppice.v1.Admin/ImportAccounts", Role::kOperator, "the list of accounts"},
     {"/coppice.v1.Admin/SetTenant", Role::kOperator, "an account's tenant"},
+    {"/coppice.v1.Admin/CreateReservation", Role::kOperator, "a reservation"},
+    {"/coppice.v1.Admin/ListReservations", Role::kReader},
+    {"/coppice.v1.Admin/DeleteReservation", Role::kOperator, "a reservation"},
     {"/coppice.v1.Admin/ListDeeds", Role::kOperator, "the account of deeds"},
 
     {"/coppice.v1.Agents/Connect", Role::kAgent},

@@ -38,6 +38,9 @@ absl::StatusOr<Id> ParseIdOf(absl::string_view text, absl::string_view what) {
 }
 inline auto ParseJobId(absl::string_view text) { return ParseIdOf<JobId>(text, "job"); }
 inline auto ParseTreeId(absl::string_view text) { return ParseIdOf<TreeId>(text, "tree"); }
+inline auto ParseReservationId(absl::string_view text) {
+  return ParseIdOf<ReservationId>(text, "reservation");
+}
 inline auto ParsePlacementId(absl::string_view text) {
   return ParseIdOf<PlacementId>(text, "placement");
 }

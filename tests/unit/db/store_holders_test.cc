@@ -174,6 +174,39 @@ TEST_F(StoreHoldersTest, AccountsAreReplacedWhole) {
   EXPECT_TRUE(Load().account_users.empty());
 }
 
+TEST_F(StoreHoldersTest, ReservationsArePutAndDropped) {
+  const ReservationRecord first{
+      ReservationId(1), "physics", 2, {Guid(7), Guid(8)}, {"n1"}, true, At(5), At(9), At(4)};
+  ReservationRecord second = first;
+  second.id = ReservationId(2);
+  ASSERT_APPLIED(store_->Apply(PutReservation{first}));
+  EXPECT_STATUS(store_->Apply(PutReservation{first}), StatusCode::kAlreadyExists, "reservation 1");
+  ASSERT_APPLIED(store_->Apply(PutReservation{second}));
+  Reopen();
+  EXPECT_EQ(Load().reservations, (std::vector<ReservationRecord>{first, second}));
+  ASSERT_APPLIED(store_->Apply(DropReservation{ReservationId(2)}));
+  EXPECT_STATUS(store_->Apply(DropReservation{ReservationId(2)}), StatusCode::kNotFound,
+                "reservation 2");
+  EXPECT_EQ(Load().reservations, (std::vector<ReservationRecord>{first}));
+  EXPECT_EQ(Load().last_reservation, ReservationId(2)) << "numbers are not used again";
+  const auto refuse = [&](auto change, const std::string& why) {
+    ReservationRecord wrong = second;
+    change(wrong);
+    EXPECT_STATUS(store_->Apply(PutReservation{wrong}), StatusCode::kInvalidArgument, why);
+  };
+  refuse([](auto& r) { r.id = ReservationId(0); }, "ids start at 1");
+  refuse([](auto& r) { r.tenant = ""; }, "it has no tenant");
+  refuse([](auto& r) { r.switches = {Guid(7), Guid(7)}; }, "switch 0000000000000007 twice");
+  refuse([](auto& r) { r.nodes = {"n1", "n1"}; }, "node n1 twice");
+  refuse([](auto& r) { r.until = r.from; }, "it ends before it begins");
+  refuse(
+      [](auto& r) {
+        r.entries = 0;
+        r.nodes = {};
+      },
+      "neither entries of switches nor nodes");
+}
+
 TEST_F(StoreHoldersTest, JobsPlacementsAndPatternsKeepTheirAccount) {
   JobRecord job = JobOf(1, "ada");
   PlacementRecord placement = Placement(1, {"n1"}, "r");

@@ -44,6 +44,9 @@ Admin/ListDeeds                      o
 Admin/ListAccounts               rtuao
 Admin/ImportAccounts                 o
 Admin/SetTenant                      o
+Admin/CreateReservation              o
+Admin/ListReservations           rtuao
+Admin/DeleteReservation              o
 Agents/Connect                      ao
 Agents/ListAgents                rtuao
 Agents/MeasureDistances              o

@@ -286,5 +286,41 @@ TEST(QuotasServiceTest, AccountsAndTenantsHaveQuotas) {
   EXPECT_THAT(std::string(circle.message()), testing::HasSubstr("account physics: it is within"));
 }
 
+TEST(QuotasServiceTest, AdministratorsMakeReservations) {
+  if (!MayActAsOthers()) return;
+  Loopback loopback;
+  const auto admin = v1::Admin::NewStub(loopback.Connect());
+  const auto of_bin =
+      v1::Admin::NewStub(ChannelOf(ConnectAs(kBinUser, loopback.server().addresses()[0])));
+  v1::CreateReservationRequest request;
+  request.set_tenant("0x0001");
+  request.set_entries(1);
+  const auto code = [&](v1::Admin::Stub& stub) {
+    return loopback.Call(stub, &AdminStub::CreateReservation, request).status();
+  };
+  EXPECT_EQ(code(*of_bin).code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(code(*admin).message()), testing::HasSubstr("until_time: not set"));
+  request.mutable_until_time()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(1)));
+  request.add_switches("cow");
+  EXPECT_EQ(code(*admin).code(), absl::StatusCode::kInvalidArgument);
+  request.clear_switches();
+  const auto made = loopback.Call(*admin, &AdminStub::CreateReservation, request);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->id(), "1");
+  EXPECT_GT(made->switches_size(), 0);
+  request.set_entries(1'000'000);
+  EXPECT_EQ(code(*admin).code(), absl::StatusCode::kResourceExhausted);
+  const auto list =
+      loopback.Call(*of_bin, &AdminStub::ListReservations, v1::ListReservationsRequest());
+  ASSERT_TRUE(list.ok()) << list.status();
+  ASSERT_EQ(list->reservations_size(), 1);
+  EXPECT_EQ(list->reservations(0).tenant(), "0x0001");
+  v1::DeleteReservationRequest end;
+  end.set_id("1");
+  EXPECT_TRUE(loopback.Call(*admin, &AdminStub::DeleteReservation, end).ok());
+  EXPECT_EQ(loopback.Call(*admin, &AdminStub::DeleteReservation, end).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
 }  // namespace
 }  // namespace coppice::quotas_service_test

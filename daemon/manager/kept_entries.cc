@@ -1,0 +1,103 @@
+#include "daemon/manager/kept_entries.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace coppice {
+namespace {
+
+void AddTo(std::vector<KeptEntries::Share>& shares, const ReservationRecord& reservation,
+           uint32_t entries) {
+  auto share = std::find_if(shares.begin(), shares.end(), [&](const KeptEntries::Share& of) {
+    return of.tenant == reservation.tenant;
+  });
+  if (share == shares.end()) {
+    shares.push_back(
+        {reservation.tenant, 0, 0, reservation.id, reservation.created, reservation.until});
+    share = std::prev(shares.end());
+  }
+  (reservation.lends ? share->lent : share->kept) += entries;
+  share->created = std::max(share->created, reservation.created);
+  if (reservation.until >= share->until) return;
+  share->until = reservation.until;
+  share->reservation = reservation.id;
+}
+
+}  // namespace
+
+KeptEntries::KeptEntries(absl::Span<const ReservationRecord> reservations, absl::Time now) {
+  for (const ReservationRecord& reservation : reservations) {
+    if (now < reservation.from || now >= reservation.until) continue;
+    for (const Guid guid : reservation.switches) {
+      AddTo(switches_[guid], reservation, reservation.entries);
+    }
+    for (const std::string& node : reservation.nodes) AddTo(nodes_[node], reservation, 0);
+  }
+}
+
+int64_t KeptEntries::Unused(const Share& share, Guid guid, const QuotaLedger& quotas) {
+  const int64_t held = quotas.EntriesOf(share.tenant, guid);
+  return std::max<int64_t>(0, share.kept + share.lent - held);
+}
+
+int64_t KeptEntries::KeptFrom(absl::string_view tenant, Guid guid, const QuotaLedger& quotas,
+                              Asker asker) const {
+  const auto found = switches_.find(guid);
+  if (found == switches_.end()) return 0;
+  int64_t kept = 0;
+  for (const Share& share : found->second) {
+    if (share.tenant == tenant) continue;
+    const int64_t unused = Unused(share, guid, quotas);
+    // What its trees hold is of what it lends first: the rest stays for certain.
+    kept += asker == Asker::kGrant ? std::min(share.kept, unused) : unused;
+  }
+  return kept;
+}
+
+const KeptEntries::Share* KeptEntries::ShareOf(absl::string_view tenant, Guid guid) const {
+  const auto found = switches_.find(guid);
+  if (found == switches_.end()) return nullptr;
+  for (const Share& share : found->second) {
+    if (share.tenant == tenant) return &share;
+  }
+  return nullptr;
+}
+
+std::vector<SwitchIndex> KeptEntries::Apply(absl::string_view tenant, const Fabric& fabric,
+                                            const QuotaLedger& quotas, Asker asker,
+                                            absl::Span<SwitchCapacity> capacity) const {
+  std::vector<SwitchIndex> without;
+  for (const auto& [guid, shares] : switches_) {
+    const std::optional<SwitchIndex> s = fabric.FindSwitch(guid);
+    if (!s.has_value() || s->value() >= capacity.size()) continue;
+    SwitchCapacity& of = capacity[s->value()];
+    const int64_t before = of.entries_free;
+    int64_t free = before - KeptFrom(tenant, guid, quotas, asker);
+    const Share* const own = ShareOf(tenant, guid);
+    if (asker == Asker::kGrant && own != nullptr) free = std::max(free, Unused(*own, guid, quotas));
+    free = std::clamp<int64_t>(free, 0, of.entries_total);
+    of.entries_free = static_cast<uint32_t>(free);
+    if (before > 0 && free == 0) without.push_back(*s);
+  }
+  std::sort(without.begin(), without.end());
+  return without;
+}
+
+std::string ToString(const KeptEntries::Share& share) {
+  return absl::StrCat(share.reservation.value(), " of tenant ", share.tenant, " until ",
+                      absl::FormatTime(absl::RFC3339_sec, share.until, absl::UTCTimeZone()));
+}
+
+std::string KeptEntries::WhoKeeps(absl::string_view tenant, Guid guid) const {
+  const Share* first = nullptr;
+  const auto found = switches_.find(guid);
+  if (found == switches_.end()) return "";
+  for (const Share& share : found->second) {
+    if (share.tenant == tenant) continue;
+    if (first == nullptr || share.until < first->until) first = &share;
+  }
+  return first == nullptr ? "" : ToString(*first);
+}
+
+}  // namespace coppice

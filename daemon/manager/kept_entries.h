@@ -1,0 +1,76 @@
+// What reservations keep of switches and nodes at one time: others may have only what is beyond.
+//
+//   free entries of a switch   [ kept for a | kept for b | anybody's ]
+//   kept for a                 what a reserved, less what a's trees have there already
+//
+// What a reservation lends is anybody's, until its tenant asks for it: then trees that were granted
+// after it, the newest first, are planned anew to do without (Tables::CallBack).
+#ifndef COPPICE_DAEMON_MANAGER_KEPT_ENTRIES_H_
+#define COPPICE_DAEMON_MANAGER_KEPT_ENTRIES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "daemon/fabric/fabric.h"
+#include "daemon/manager/quota_ledger.h"
+#include "daemon/tree/tree_plan.h"
+#include "db/store.h"
+
+namespace coppice {
+
+// Immutable. Of reservations that have begun and not ended.
+class KeptEntries {
+ public:
+  KeptEntries() = default;
+  // At `now`; `reservations` are all that there are.
+  KeptEntries(absl::Span<const ReservationRecord> reservations, absl::Time now);
+
+  // What one tenant has of a switch or a node, by all its reservations.
+  struct Share {
+    std::string tenant;
+    int64_t kept = 0, lent = 0;  // entries
+    ReservationId reservation;   // one of them: that ends first
+    absl::Time created;          // of the last that was
+    absl::Time until;            // the first end
+  };
+  bool empty() const { return switches_.empty() && nodes_.empty(); }
+  const absl::flat_hash_map<Guid, std::vector<Share>>& switches() const { return switches_; }
+  const absl::flat_hash_map<std::string, std::vector<Share>>& nodes() const { return nodes_; }
+
+  // Who asks: a grant may borrow what is lent, and take back what its own tenant has lent; a repair
+  // does neither, so that what is taken back is not taken again.
+  enum class Asker : uint8_t { kGrant, kRepair };
+  // Free entries of the switch that are for tenants other than this one.
+  int64_t KeptFrom(absl::string_view tenant, Guid guid, const QuotaLedger& quotas,
+                   Asker asker) const;
+  // Entries of the switch that the tenant has reserved and does not hold yet, and its share; null:
+  // it has none there.
+  const Share* ShareOf(absl::string_view tenant, Guid guid) const;
+  static int64_t Unused(const Share& share, Guid guid, const QuotaLedger& quotas);
+
+  // Takes from `capacity`, [switch] of the fabric, what is kept from the tenant, and gives it, for
+  // a grant, what it has reserved and others have been lent. Returns those of which it has none for
+  // that reason, ascending.
+  std::vector<SwitchIndex> Apply(absl::string_view tenant, const Fabric& fabric,
+                                 const QuotaLedger& quotas, Asker asker,
+                                 absl::Span<SwitchCapacity> capacity) const;
+  // "3 of tenant physics until 2026-12-01T08:00:00+00:00", the reservation there of another tenant
+  // that ends first.
+  std::string WhoKeeps(absl::string_view tenant, Guid guid) const;
+
+ private:
+  absl::flat_hash_map<Guid, std::vector<Share>> switches_;
+  absl::flat_hash_map<std::string, std::vector<Share>> nodes_;
+};
+
+// "3 of tenant physics until 2026-12-01T08:00:00+00:00"
+std::string ToString(const KeptEntries::Share& share);
+
+}  // namespace coppice
+
+#endif  // COPPICE_DAEMON_MANAGER_KEPT_ENTRIES_H_

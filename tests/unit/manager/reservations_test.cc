@@ -1,0 +1,299 @@
+// What is kept for tenants: never overbooked, never below a reservation, lent and taken back.
+#include <gmock/gmock.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/tier.h"
+#include "tests/unit/manager/placement/placements_fixture.h"
+
+namespace coppice::reservations_test {
+namespace {
+
+using absl::StatusCode;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr uint32_t kEntries = 3;
+
+class ReservationsTest : public PlacementsTest {
+ protected:
+  void SetUp() override {
+    Boot(Options(kEntries));
+    PutAccounts accounts;
+    for (const std::string tenant : {"a", "b", "c"}) {
+      accounts.accounts.push_back({"of_" + tenant, "", tenant});
+      accounts.users.push_back({tenant, "of_" + tenant, true});
+    }
+    ASSERT_TRUE(manager_->ImportAccounts(accounts, {}).ok());
+  }
+  JobId JobOf(const std::string& user) {
+    RegisterJobArgs args = AllHosts();
+    args.owner = args.actor.user = user;
+    const auto job = Register(std::move(args));
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() ? job->record->id : JobId();
+  }
+  CreateReservationArgs For(const std::string& tenant, uint32_t entries) {
+    CreateReservationArgs args;
+    args.tenant = tenant;
+    args.entries = entries;
+    args.until = clock_.Now() + absl::Hours(1);
+    return args;
+  }
+  absl::StatusOr<ReservationRecord> Reserve(const CreateReservationArgs& args) {
+    return manager_->reservations().Create(args, {});
+  }
+  // Trees of type II until there is no room for one more.
+  std::vector<TreeId> FillWith(JobId job, absl::Status* refusal = nullptr) {
+    std::vector<TreeId> trees;
+    for (;;) {
+      const auto tree = Create(TreeOf(job));
+      if (!tree.ok()) {
+        EXPECT_EQ(tree.status().code(), StatusCode::kResourceExhausted) << tree.status();
+        if (refusal != nullptr) *refusal = tree.status();
+        return trees;
+      }
+      trees.push_back(tree->record->id);
+    }
+  }
+  // By switch and tenant, from the trees that are granted.
+  std::map<Guid, std::map<std::string, int64_t>> Held() {
+    std::map<Guid, std::map<std::string, int64_t>> held;
+    const StoredState state = *store_.Load();
+    std::map<JobId, std::string> owners;
+    for (const JobRecord& job : state.jobs) owners[job.id] = job.owner;
+    for (const TreeRecord& tree : state.trees) {
+      for (const TreeSwitchRecord& entry : tree.switches) ++held[entry.guid][owners[tree.job]];
+    }
+    return held;
+  }
+  size_t MostOf(const std::string& tenant) {
+    int64_t most = 0;
+    for (auto& [guid, of] : Held()) most = std::max(most, of[tenant]);
+    return static_cast<size_t>(most);
+  }
+};
+
+TEST_F(ReservationsTest, WhatIsKeptIsItsTenantsAlone) {
+  const auto kept = Reserve(For("a", 2));
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->switches.size(), 6u);
+  const JobId a = JobOf("a"), b = JobOf("b");
+  absl::Status refusal;
+  const size_t of_b = FillWith(b, &refusal).size();
+  EXPECT_EQ(of_b, 6u) << "one entry of each of six switches";
+  EXPECT_THAT(
+      std::string(refusal.message()),
+      AllOf(HasSubstr("all free entries are kept, of the first by reservation 1 of tenant a"),
+            HasSubstr("until ")));
+  EXPECT_EQ(FillWith(a).size(), 12u);
+  // It has no entry beyond what it reserved: the rest is b's. And after a restart:
+  Boot(Options(kEntries));
+  ASSERT_TRUE(End(a).ok());
+  EXPECT_TRUE(FillWith(b).empty());
+  ASSERT_TRUE(manager_->reservations().Delete(kept->id, {}).ok());
+  EXPECT_EQ(FillWith(b).size(), 12u);
+  EXPECT_EQ(manager_->reservations().Delete(kept->id, {}).code(), StatusCode::kNotFound);
+}
+
+TEST_F(ReservationsTest, NoneIsMadeOverWhatOthersHoldOrHaveReserved) {
+  ASSERT_TRUE(Reserve(For("a", 2)).ok());
+  const absl::Status two = Reserve(For("b", 2)).status();
+  EXPECT_EQ(two.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(two.message()),
+              AllOf(HasSubstr("of its 3 entries others hold or have reserved 2"),
+                    HasSubstr("ask for 1 at most")));
+  CreateReservationArgs later = For("b", 3);
+  later.from = later.until;
+  later.until += absl::Hours(1);
+  EXPECT_TRUE(Reserve(later).ok()) << "the first has ended by then";
+  FillWith(JobOf("c"));  // one of each
+  const absl::Status held = Reserve(For("b", 1)).status();
+  EXPECT_EQ(held.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(held.message()), HasSubstr("others hold or have reserved 3"));
+}
+
+TEST_F(ReservationsTest, ItEndsWithItsTime) {
+  ASSERT_TRUE(Reserve(For("a", 3)).ok());
+  const JobId b = JobOf("b");
+  EXPECT_TRUE(FillWith(b).empty());
+  clock_.Advance(absl::Hours(1));
+  EXPECT_EQ(manager_->reservations().Expire(), absl::InfiniteDuration());
+  EXPECT_TRUE(manager_->reservations().List().empty());
+  EXPECT_TRUE(store_.Load()->reservations.empty());
+  EXPECT_TRUE(Create(TreeOf(b)).ok());
+}
+
+TEST_F(ReservationsTest, ErrorsNameWhatIsWrong) {
+  const auto refuse = [&](const CreateReservationArgs& args, const std::string& why) {
+    const absl::Status status = Reserve(args).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+  };
+  refuse(For("", 1), "tenant: empty");
+  refuse(For("a", 0), "entries: 0, and no nodes");
+  CreateReservationArgs args = For("a", 1);
+  args.switches = {Guid(7)};
+  refuse(args, "0000000000000007 is no switch");
+  args.entries = 0;
+  refuse(args, "entries: 0; say how many");
+  args = For("a", 1);
+  args.until = clock_.Now();
+  refuse(args, "until: ");
+  args = For("a", 0);
+  args.nodes = {"n99"};
+  refuse(args, "n99");
+}
+
+// Before it begins others have what it will keep; then the newest of them do without.
+TEST_F(ReservationsTest, WhatIsLentUntilItBeginsIsTakenBack) {
+  const JobId b = JobOf("b");
+  CreateTreeArgs first = TreeOf(b);
+  ASSERT_TRUE(Create(first).ok());  // held before: never taken
+  clock_.Advance(absl::Seconds(1));
+  CreateReservationArgs args = For("a", 2);
+  args.from = clock_.Now() + absl::Minutes(10);
+  ASSERT_TRUE(Reserve(args).ok());
+  clock_.Advance(absl::Seconds(1));
+  const size_t lent = FillWith(b).size();
+  EXPECT_EQ(lent, 17u) << "all entries of six switches";
+  clock_.Advance(absl::Minutes(10));
+  manager_->reservations().Expire();
+  ManagerPeer::RepairTrees(*manager_);
+  EXPECT_EQ(MostOf("b"), 1u);
+  EXPECT_TRUE(FillWith(b).empty());
+  EXPECT_EQ(FillWith(JobOf("a")).size(), 12u);
+  EXPECT_THAT(store_.Load()->trees.front().id, TreeId(1)) << "the first stays";
+  const auto revoked = EventsOf("trees.revoked");
+  ASSERT_FALSE(revoked.empty());
+  EXPECT_THAT(revoked.back().message, HasSubstr("lent by reservation 1 of tenant a"));
+}
+
+// A tree that accepts type I is planned anew as one.
+TEST_F(ReservationsTest, BorrowersAreRevisedToDoWithout) {
+  CreateReservationArgs args = For("a", 3);
+  args.from = clock_.Now() + absl::Minutes(10);
+  ASSERT_TRUE(Reserve(args).ok());
+  clock_.Advance(absl::Seconds(1));
+  const JobId b = JobOf("b");
+  CreateTreeArgs either = TreeOf(b);
+  either.type.reset();
+  const auto tree = Create(either);
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  ASSERT_FALSE(tree->record->switches.empty()) << "of type II";
+  clock_.Advance(absl::Minutes(10));
+  manager_->reservations().Expire();
+  ManagerPeer::RepairTrees(*manager_);
+  const StoredState state = *store_.Load();
+  ASSERT_EQ(state.trees.size(), 1u);
+  EXPECT_TRUE(state.trees[0].switches.empty());
+  EXPECT_EQ(state.trees[0].revision, 2u);
+}
+
+// In its time a reservation that lends gives what it does not use, until its tenant asks.
+TEST_F(ReservationsTest, WhatAReservationLendsIsTakenBackWhenItsTenantAsks) {
+  manager_->Start();
+  CreateReservationArgs args = For("a", 3);
+  args.lends = true;
+  ASSERT_TRUE(Reserve(args).ok());
+  clock_.Advance(absl::Seconds(1));
+  const JobId a = JobOf("a"), b = JobOf("b");
+  EXPECT_EQ(FillWith(b).size(), 18u);
+  const auto tree = Create(TreeOf(a));
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  EXPECT_EQ(FillWith(a).size(), 17u);
+  EXPECT_EQ(MostOf("b"), 0u);
+  EXPECT_TRUE(FillWith(b).empty()) << "others cannot take from the tenant";
+}
+
+TEST_F(ReservationsTest, NodesAreKeptForPlacementsOfTheTenant) {
+  CreateReservationArgs args = For("a", 0);
+  args.nodes = {"n[0-13]"};
+  ASSERT_TRUE(Reserve(args).ok());
+  args.tenant = "b";
+  const absl::Status twice = Reserve(args).status();
+  EXPECT_EQ(twice.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(twice.message()), HasSubstr("node n0 is kept by reservation 1"));
+  const auto place = [&](const std::string& user, uint32_t nodes) {
+    CreatePlacementArgs placement = Nodes(nodes);
+    placement.owner = placement.actor.user = user;
+    return Place(placement);
+  };
+  const absl::Status refused = place("b", 3).status();
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("14 nodes are kept for other tenants, the first by reservation 1"));
+  const auto two = place("b", 2);
+  ASSERT_TRUE(two.ok()) << two.status();
+  EXPECT_THAT(two->record->nodes, testing::UnorderedElementsAre("n14", "n15"));
+  EXPECT_TRUE(place("a", 14).ok());
+}
+
+// Random grants, releases, reservations, ends and restarts: no switch has more trees than entries,
+// and what others hold of it leaves what is kept.
+TEST_F(ReservationsTest, NeverBelowAReservation) {
+  std::mt19937_64 random(TestSeed());
+  const auto below = [&](size_t bound) { return static_cast<size_t>(random() % bound); };
+  const std::string tenants[] = {"a", "b", "c"};
+  std::map<std::string, JobId> jobs;
+  for (const std::string& tenant : tenants) jobs[tenant] = JobOf(tenant);
+  std::vector<TreeId> trees;
+  size_t granted = 0, refused = 0, reserved = 0;
+  const int rounds = FullTier() ? 10'000 : 600;
+  for (int round = 0; round < rounds; ++round) {
+    clock_.Advance(absl::Seconds(1));
+    const size_t what = below(100);
+    if (what < 50) {
+      const auto tree = Create(TreeOf(jobs[tenants[below(3)]]));
+      tree.ok() ? ++granted : ++refused;
+      if (tree.ok()) trees.push_back(tree->record->id);
+    } else if (what < 80 && !trees.empty()) {
+      const size_t i = below(trees.size());
+      (void)Release(trees[i]);
+      trees.erase(trees.begin() + static_cast<std::ptrdiff_t>(i));
+    } else if (what < 90) {
+      CreateReservationArgs args = For(tenants[below(3)], static_cast<uint32_t>(1 + below(2)));
+      for (uint32_t leaf = 0; leaf < 4; ++leaf) {
+        if (below(2) == 0) args.switches.push_back(LeafGuid(leaf));
+      }
+      args.until = clock_.Now() + absl::Seconds(static_cast<int64_t>(10 + below(60)));
+      if (below(2) == 0) args.from = clock_.Now() + absl::Seconds(5);
+      if (Reserve(args).ok()) ++reserved;
+    } else if (what < 95) {
+      const auto list = manager_->reservations().List();
+      if (!list.empty()) (void)manager_->reservations().Delete(list[below(list.size())].id, {});
+    } else if (what < 96) {
+      Boot(Options(kEntries));
+    }
+    manager_->reservations().Expire();
+    ManagerPeer::RepairTrees(*manager_);
+    const auto reservations = manager_->reservations().List();
+    for (auto& [guid, held] : Held()) {
+      int64_t all = 0;
+      for (const auto& [tenant, entries] : held) all += entries;
+      ASSERT_LE(all, int64_t{kEntries}) << "in round " << round;
+      std::map<std::string, int64_t> kept;
+      for (const ReservationRecord& one : reservations) {
+        const bool is_now = one.from <= clock_.Now() && clock_.Now() < one.until;
+        const bool is_there =
+            std::find(one.switches.begin(), one.switches.end(), guid) != one.switches.end();
+        if (is_now && is_there) kept[one.tenant] += one.entries;
+      }
+      int64_t unused = 0;
+      for (const auto& [tenant, entries] : kept) {
+        unused += std::max<int64_t>(0, entries - held[tenant]);
+      }
+      ASSERT_LE(all + unused, int64_t{kEntries})
+          << "switch " << ToString(guid) << " in round " << round;
+    }
+  }
+  EXPECT_GT(granted, 100u);
+  EXPECT_GT(refused, 20u);
+  EXPECT_GT(reserved, 10u);
+}
+
+}  // namespace
+}  // namespace coppice::reservations_test
