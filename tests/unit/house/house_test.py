@@ -14,10 +14,12 @@ SOURCE = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
 # folder: (project folders it may include beside itself, foreign headers it must not)
 GRPC, SQLITE, MAD, PROTO = r"^grpc", r"^sqlite3", r"^infiniband/", r"\.pb\.h$|^google/protobuf/"
 # What one folder only may know.
-OWNED = {"daemon/metrics": r"^prometheus/"}
+OWNED = {"daemon/metrics": r"^prometheus/", "proto/munge": r"^munge\.h$"}
 TABLE = {
     # What a text may hold, common to all.
     "proto/text": ([], [GRPC, SQLITE, MAD, PROTO]),
+    # Made by clients, read by the daemon.
+    "proto/munge": ([], [GRPC, SQLITE, MAD, PROTO]),
     "proto": (["proto/text"], [SQLITE, MAD]),
     "daemon/base": (["proto/text"], [GRPC, SQLITE, MAD, PROTO]),
     "daemon/fabric": (["daemon/base", "proto/text"], [GRPC, SQLITE, MAD, PROTO]),
@@ -37,7 +39,7 @@ TABLE = {
         [GRPC, SQLITE, MAD, PROTO]),
     "daemon/rpc": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/mapping", "daemon/placement",
-         "daemon/manager", "db", "proto", "proto/text"],
+         "daemon/manager", "db", "proto", "proto/munge", "proto/text"],
         [SQLITE, MAD]),
     "daemon/service": (
         ["daemon/base", "daemon/fabric", "daemon/tree", "daemon/manager", "daemon/config",
@@ -56,7 +58,7 @@ TABLE = {
          "client/library", "proto", "proto/text"],
         [SQLITE, MAD]),
     "db": (["daemon/base", "daemon/placement", "daemon/tree", "proto/text"], [GRPC, MAD, PROTO]),
-    "client": (["client/library", "proto", "proto/text"], [SQLITE, MAD]),
+    "client": (["client/library", "proto", "proto/munge", "proto/text"], [SQLITE, MAD]),
     # Shares options, readers and reports with coppice-plan.
     "daemon/search": (["daemon/base", "daemon/fabric", "daemon/mapping", "daemon/tools", "client",
                        "client/library", "proto", "proto/text"],
