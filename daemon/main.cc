@@ -100,7 +100,7 @@ absl::Status CheckAccess(const Config& config) {
     RETURN_IF_ERROR(
         At(config.PlaceOf("listen"), CheckListenAddress(address, has_tls || access.insecure_tcp)));
   }
-  if (has_tls) RETURN_IF_ERROR(At(config.PlaceOf("tls.certificate"), CheckTlsFiles(access.tls)));
+  if (has_tls) RETURN_IF_ERROR(At(config.PlaceOf("tls.certificate"), CheckTlsFiles(access)));
   // The defaults need not exist: then there are no administrators but root and the daemon's user.
   for (const auto& [key, group] : {std::pair("socket_group", access.socket_group),
                                    std::pair("admin_group", access.admin_group)}) {

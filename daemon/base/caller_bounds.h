@@ -18,10 +18,19 @@ struct TlsFiles {                // all PEM; no certificate: no TLS
   std::string certificate = {};  // the server's own first, then the chain up to its authority
   std::string key = {};          // of that certificate
   std::string client_ca = {};    // who may sign clients' certificates; empty: nobody shows one
+  std::string client_crl = {};   // what they have revoked; empty: nothing
   // Who shows no certificate may connect, too. Without `client_ca` nobody could connect otherwise.
   bool open_reading = false;
 
   bool has_any() const { return !certificate.empty(); }
+};
+
+// Who calls over TLS without a certificate says by MUNGE which user he is.
+struct MungeRules {
+  std::string socket = {};  // of munged; "default": libmunge's own; empty: nobody comes so
+  std::string realm = {};   // that credentials must be of
+  // Root and administrators are what they are at the socket.
+  bool trust_root = false;
 };
 
 // Who is a node's agent, and not an administrator.
@@ -41,10 +50,14 @@ struct AccessOptions {
   std::string socket_group = {};    // theirs; empty: that of this process
   bool needs_socket_group = false;  // else, where it cannot be, they are their owner's alone
   TlsFiles tls = {};                // for TCP addresses
+  MungeRules munge = {};
   bool insecure_tcp = false;  // TCP addresses without TLS: anybody there may do what users may
   std::string admin_group = "coppice-admin";         // need not exist
-  std::vector<std::string> tls_administrators = {};  // common names of clients' certificates
+  std::vector<std::string> tls_administrators = {};  // names in clients' certificates
   AgentRules agents = {};
+
+  // Over TLS.
+  bool takes_certificates_only() const { return !tls.open_reading && munge.socket.empty(); }
 };
 
 struct CallerBounds {

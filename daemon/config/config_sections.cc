@@ -47,19 +47,33 @@ void ReadTls(TomlSection& tls, absl::string_view directory, Config& config) {
   ReadFile(tls, "certificate", directory, access.tls.certificate);
   ReadFile(tls, "key", directory, access.tls.key);
   ReadFile(tls, "client_ca", directory, access.tls.client_ca);
+  ReadFile(tls, "client_crl", directory, access.tls.client_crl);
   tls.Read("administrators", access.tls_administrators);
   tls.Read("open_reading", access.tls.open_reading);
   if (!tls.Has("certificate")) tls.Fail("certificate", "is missing: the server's, in PEM");
   if (!tls.Has("key")) tls.Fail("key", "is missing: that of tls.certificate, in PEM");
-  if (tls.Has("certificate") && !tls.Has("client_ca") && !access.tls.open_reading) {
+  if (tls.Has("certificate") && !tls.Has("client_ca") && access.takes_certificates_only()) {
     tls.Fail("client_ca",
-             "is missing: who signs clients' certificates; or state tls.open_reading = true to let "
-             "everybody who reaches the port read");
+             "is missing: who signs clients' certificates; or name munge.socket, or state "
+             "tls.open_reading = true to let everybody who reaches the port read");
+  }
+  if (tls.Has("client_crl") && !tls.Has("client_ca")) {
+    tls.Fail("client_crl", "is about certificates of tls.client_ca: give that, too");
   }
   if (tls.Has("administrators") && !tls.Has("client_ca")) {
     tls.Fail("administrators", "are known by their certificates: give tls.client_ca, too");
   }
   config.places["tls.certificate"] = tls.PlaceOf("certificate");
+}
+
+void ReadMunge(TomlSection& munge, AccessOptions& access) {
+  munge.Read("socket", access.munge.socket);
+  const std::string& socket = access.munge.socket;
+  if (!socket.empty() && socket != "default" && !absl::StartsWith(socket, "/")) {
+    munge.Fail("socket", "must be \"default\", or the path of munged's socket from / on");
+  }
+  munge.Read("realm", access.munge.realm);
+  munge.Read("trust_root", access.munge.trust_root);
 }
 
 // Something beside the host's name tells an agent's certificate from a user's.
@@ -300,6 +314,10 @@ void ReadAccessKeys(TomlSection& file, absl::string_view directory, Config& conf
   access.needs_socket_group = file.Has("socket_group");
   file.Read("admin_group", access.admin_group);
   file.Read("insecure_tcp", access.insecure_tcp);
+  file.Within("munge", [&](TomlSection& munge) { ReadMunge(munge, access); });
+  if (!access.munge.socket.empty() && !file.Has("tls")) {
+    file.Fail("munge", "takes [tls]: without it credentials are everybody's on the way to read");
+  }
   file.Within("tls", [&](TomlSection& tls) { ReadTls(tls, directory, config); });
   if (file.Has("tls") && access.insecure_tcp) {
     file.Fail("insecure_tcp", "contradicts [tls]: TCP is either encrypted or not");

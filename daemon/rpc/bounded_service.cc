@@ -184,15 +184,7 @@ class BoundedCall final : public AdmittedCall, public CallUnderWay {
 
   void Arrive() {
     self_ = std::static_pointer_cast<BoundedCall>(shared_from_this());
-    Peer peer = method_.bounds->peers->Identify(*context_);
-    descriptor_ = peer.descriptor;
-    const Caller caller = CallerOf(std::move(peer));
-    caller_ = caller.Key();
-    if (descriptor_.has_value()) method_.bounds->connections->CallBegins(*descriptor_);
-    // All is set by now: from here on another thread may start it.
-    const auto verdict = method_.bounds->admission->Arrive(self_, caller, method_.kind);
-    if (!verdict.ok()) return Refuse(ToWire(WithRetry(verdict.status()), "call"));
-    if (*verdict == Admission::Verdict::kStart) Start();
+    method_.bounds->peers->Learn(*context_, [this](const absl::Status& status) { Admit(status); });
   }
 
   const std::string& caller() const override { return caller_; }
@@ -217,7 +209,21 @@ class BoundedCall final : public AdmittedCall, public CallUnderWay {
   }
 
  private:
+  // `learnt`: whether who connected is known as far as he said so.
+  void Admit(const absl::Status& learnt) {
+    Peer peer = method_.bounds->peers->Identify(*context_);
+    refusal_ = learnt.ok() ? std::move(peer.refusal) : learnt;
+    descriptor_ = peer.descriptor;
+    const Caller caller = CallerOf(std::move(peer));
+    caller_ = caller.Key();
+    if (descriptor_.has_value()) method_.bounds->connections->CallBegins(*descriptor_);
+    // All is set by now: from here on another thread may start it.
+    const auto verdict = method_.bounds->admission->Arrive(self_, caller, method_.kind);
+    if (!verdict.ok()) return Refuse(ToWire(WithRetry(verdict.status()), "call"));
+    if (*verdict == Admission::Verdict::kStart) Start();
+  }
   void Start() override {
+    if (!refusal_.ok()) return Refuse(ToWire(refusal_, "call"));
     if (method_.kind == Admission::Kind::kDialogue) return Run(nullptr, nullptr);
     // Not inline: what runs then takes locks that this thread may have.
     received_tag_.Set(
@@ -292,6 +298,7 @@ class BoundedCall final : public AdmittedCall, public CallUnderWay {
   const std::function<void()> requester_;
   std::string caller_;
   std::optional<int> descriptor_;
+  absl::Status refusal_;               // of one that is refused in its turn
   std::shared_ptr<BoundedCall> self_;  // gRPC's share
   grpc::internal::CallOpSet<ReceiveBytes> receive_;
   grpc::internal::CallbackWithSuccessTag received_tag_;

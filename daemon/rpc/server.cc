@@ -102,10 +102,10 @@ std::string WithPort(const std::string& address, int port) {
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsOf(
-    const RpcServerOptions& options) {
+    const RpcServerOptions& options, ShownCertificates* shown) {
   if (!options.tls.has_any()) return grpc::InsecureServerCredentials();
-  RETURN_IF_ERROR(CheckTlsFiles(options.tls));
-  return MakeTlsCredentials(options.tls);
+  RETURN_IF_ERROR(CheckTlsFiles(options));
+  return MakeTlsCredentials(options, shown);
 }
 
 class Server final : public RpcServer {
@@ -114,7 +114,7 @@ class Server final : public RpcServer {
       : parts_(parts),
         options_(options),
         pools_(std::make_unique<WorkerPools>(options)),
-        peers_(options, options.in_process, &parts.manager->deeds()),
+        peers_(options, options.in_process, &parts.manager->deeds(), &shown_),
         admission_(options.admission, &SystemClock()),
         connections_(Connections::kUnix, options.connections, &SystemClock()),
         bounds_{&admission_, &peers_, &connections_, static_cast<size_t>(options.max_request_bytes),
@@ -216,24 +216,25 @@ class Server final : public RpcServer {
       const bool is_unix = IsUnixAddress(address);
       addresses_.push_back(is_unix ? address : WithPort(address, tcp_listener_->ports()[next++]));
     }
-    if (next > 0 && options_.tls.has_any() && options_.tls.open_reading) {
+    if (next > 0 && options_.tls.has_any() && !options_.takes_certificates_only()) {
       spdlog::warn(
-          "tls.open_reading: whoever reaches the port may connect and read; what gRPC keeps of "
-          "headers before a call is bounded by the unit's MemoryMax only: let a firewall say who "
-          "reaches it");
+          "{}: whoever reaches the port may connect{}; what gRPC keeps of headers before a call is "
+          "bounded by the unit's MemoryMax only: let a firewall say who reaches it",
+          options_.tls.open_reading ? "tls.open_reading" : "munge.socket",
+          options_.tls.open_reading ? " and read" : "");
     }
     return absl::OkStatus();
   }
 
   absl::Status Build(const std::vector<grpc::Service*>& extra) {
     // Also where no address needs them.
-    if (options_.tls.has_any()) RETURN_IF_ERROR(CheckTlsFiles(options_.tls));
+    if (options_.tls.has_any()) RETURN_IF_ERROR(CheckTlsFiles(options_));
     grpc::EnableDefaultHealthCheckService(false);
     grpc::ServerBuilder builder;
     SetConnectionOptions(builder, options_);
     for (size_t i = 0; tcp_listener_ != nullptr && i < tcp_listener_->ports().size(); ++i) {
       // Its own for each address: what has been fetched is known to one address only.
-      ASSIGN_OR_RETURN(auto credentials, CredentialsOf(options_));
+      ASSIGN_OR_RETURN(auto credentials, CredentialsOf(options_, &shown_));
       acceptors_.push_back(builder.experimental().AddExternalConnectionAcceptor(
           grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials));
       credentials_.push_back(std::move(credentials));
@@ -243,7 +244,11 @@ class Server final : public RpcServer {
     }
     upkeep_.emplace([this](int period) {
       admission_.Tick();
-      if (period % kUpkeepPeriodsOfLook == 0) connections_.Tick();
+      peers_.Tick();
+      if (period % kUpkeepPeriodsOfLook == 0) {
+        connections_.Tick();
+        peers_.Look();
+      }
       // The manager tells nobody that it has its first fabric.
       if (parts_.manager->fabric() != nullptr) health_->SetServing();
     });
@@ -291,6 +296,7 @@ class Server final : public RpcServer {
   const RpcServerOptions options_;
   MethodStatistics statistics_;
   std::unique_ptr<WorkerPools> pools_;
+  ShownCertificates shown_;
   Peers peers_;
   Admission admission_;
   Connections connections_;

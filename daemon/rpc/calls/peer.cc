@@ -31,7 +31,7 @@ constexpr absl::string_view kHostInName = "{host}";
 
 constexpr absl::string_view kGetAName =
     "connect to the daemon's Unix socket, or with a client's certificate "
-    "(coppicectl --tls-cert FILE --tls-key FILE)";
+    "(coppicectl --tls-cert FILE --tls-key FILE), or by MUNGE (coppicectl --munge default)";
 
 // They change something, and no mutation brings their deed.
 constexpr absl::string_view kNotedWhenDone[] = {
@@ -70,6 +70,33 @@ std::optional<std::string> HostIn(absl::string_view name, absl::string_view patt
   return IsWord(name) ? std::optional<std::string>(name) : std::nullopt;
 }
 
+// All that it is called, the first one first; none that may not be shown.
+std::vector<std::string> NamesOf(const grpc::AuthContext& auth) {
+  std::vector<std::string> names;
+  for (const char* const kind : {GRPC_X509_CN_PROPERTY_NAME, GRPC_PEER_URI_PROPERTY_NAME,
+                                 GRPC_PEER_EMAIL_PROPERTY_NAME, GRPC_PEER_DNS_PROPERTY_NAME}) {
+    const auto values = auth.FindPropertyValues(kind);
+    if (kind == absl::string_view(GRPC_X509_CN_PROPERTY_NAME) && values.size() > 1) continue;
+    for (const grpc::string_ref& value : values) {
+      std::string name(value.data(), value.size());
+      if (!name.empty() && TextFault(name).empty()) names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
+// What was shown, in PEM: its own, and those up to its authority.
+std::string CertificatesOf(const grpc::AuthContext& auth) {
+  std::string all;
+  for (const char* const kind :
+       {GRPC_X509_PEM_CERT_PROPERTY_NAME, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME}) {
+    for (const grpc::string_ref& value : auth.FindPropertyValues(kind)) {
+      all.append(value.data(), value.size());
+    }
+  }
+  return all;
+}
+
 Peer AgentOf(std::string user, std::string host) {
   Peer peer{std::move(user)};
   peer.why_not = absl::StrCat(
@@ -81,12 +108,17 @@ Peer AgentOf(std::string user, std::string host) {
 
 }  // namespace
 
-Peers::Peers(const AccessOptions& options, bool are_own, DeedLog* deeds)
+Peers::Peers(const AccessOptions& options, bool are_own, DeedLog* deeds,
+             const ShownCertificates* shown)
     : anonymous_may_change_(options.insecure_tcp && !options.tls.has_any()),
       are_own_(are_own),
+      is_name_needed_(options.tls.has_any() && !options.tls.open_reading),
+      is_munge_root_trusted_(options.munge.trust_root),
       agents_(options.agents),
       deeds_(deeds),
       users_(options.admin_group),
+      munge_({options.munge.socket, options.munge.realm}, shown),
+      revocations_(options.tls),
       tls_administrators_(options.tls_administrators) {}
 
 void Peers::SetAdministrators(std::string group, std::vector<std::string> tls_names) {
@@ -106,14 +138,18 @@ Peer Peers::Identify(const grpc::CallbackServerContext& context, bool whoever_fo
   const std::string connection = context.peer();  // which gRPC makes anew each time
   const std::optional<int> descriptor = DescriptorOf(connection);
   Peer caller = Caller(context, descriptor);
-  std::string name = caller.user;
+  std::string name = caller.user, origin = std::move(caller.origin);
+  absl::Status refusal = std::move(caller.refusal);
   const bool is_agent = caller.is_agent;
   Peer peer = whoever_for ? std::move(caller) : InTheNameOf(std::move(caller), context);
   peer.is_by_agent = is_agent && peer.user != name;
   peer.caller = std::move(name);
   peer.descriptor = descriptor;
+  peer.refusal = std::move(refusal);
   const uid_t uid = descriptor ? UidOf(*descriptor) : kNobodyYet;
-  peer.origin = uid != kNobodyYet ? absl::StrCat("uid:", uid) : descriptor ? "unix" : connection;
+  peer.origin = uid != kNobodyYet ? absl::StrCat("uid:", uid)
+                : descriptor      ? "unix"
+                                  : absl::StrCat(std::move(origin), connection);
   return peer;
 }
 
@@ -146,7 +182,9 @@ Peer Peers::InTheNameOf(Peer caller, const grpc::CallbackServerContext& context)
             absl::StrCat(kUserMetadata, ": ", shown,
                          " cannot be the name of a user; give one login name or uid")};
   }
-  if (caller.is_agent) return UserOfNode(caller, *std::move(user));
+  if (caller.is_agent) {
+    return UserByWord(agents_.trust_root, absl::StrCat(kRootOfNode, caller.host), *std::move(user));
+  }
   Peer peer{std::move(user->name), true, user->is_administrator};
   peer.is_scheduled = metadata.find(kByAgentMetadata) == metadata.end();
   return peer;
@@ -167,10 +205,11 @@ bool Peers::MayAskFor(const Peer& agent) {
   return true;
 }
 
-// Whoever has taken a node over can name anybody: so nobody is more than a user by an agent's word.
-Peer Peers::UserOfNode(const Peer& agent, UnixUser user) const {
-  if (agents_.trust_root) return {std::move(user.name), true, user.is_administrator};
-  if (user.is_root) return {absl::StrCat(kRootOfNode, agent.host), true, false};
+// Whoever has taken a node over can name anybody, by its agent and by MUNGE's key: so nobody is
+// more than a user by such a word.
+Peer Peers::UserByWord(bool trust_root, std::string root, UnixUser user) {
+  if (trust_root) return {std::move(user.name), true, user.is_administrator};
+  if (user.is_root) return {std::move(root), true, false};
   return {std::move(user.name), true, false};
 }
 
@@ -203,38 +242,64 @@ Peer Peers::FromDescriptor(uid_t uid) {
   return {std::move(user.name), true, user.is_administrator};
 }
 
-Peer Peers::FromTransport(const grpc::CallbackServerContext& context) const {
+Peer Peers::FromTransport(const grpc::CallbackServerContext& context) {
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
-  if (auth == nullptr || !auth->IsPeerAuthenticated()) {
-    Peer peer{kAnonymous, anonymous_may_change_};
-    peer.is_anonymous = anonymous_may_change_;
+  if (auth != nullptr && auth->IsPeerAuthenticated()) return FromCertificate(*auth);
+  if (auth != nullptr) {
+    if (const std::optional<MungeUser> user = munge_.UserOf(*auth)) return FromMunge(*user);
+  }
+  Peer peer{kAnonymous, anonymous_may_change_};
+  peer.is_anonymous = anonymous_may_change_;
+  if (is_name_needed_) {
+    peer.refusal = absl::UnauthenticatedError(
+        "this connection says of nobody who calls: give a certificate (--tls-cert FILE --tls-key "
+        "FILE), or a MUNGE credential (--munge default)");
+  }
+  return peer;
+}
+
+// The key of MUNGE is on all nodes, so its word is as good as theirs together.
+Peer Peers::FromMunge(const MungeUser& munge) {
+  std::optional<UnixUser> user = users_.FindNamed(absl::StrCat(munge.uid));
+  if (!user.has_value()) return {kAnonymous, false, false};
+  Peer peer = UserByWord(is_munge_root_trusted_, kRootByMunge, *std::move(user));
+  peer.origin = absl::StrCat("munge:", munge.uid, ":", munge.gid, "@");
+  return peer;
+}
+
+Peer Peers::FromCertificate(const grpc::AuthContext& auth) const {
+  if (revocations_.is_asked() && revocations_.HasAny(CertificatesOf(auth))) {
+    Peer peer{kAnonymous};
+    peer.refusal = absl::UnauthenticatedError(
+        "your certificate was revoked by who signed it (tls.client_crl): ask for another one");
     return peer;
   }
-  std::vector<grpc::string_ref> names = auth->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
-  const bool is_named = names.size() == 1 && !names.front().empty();
-  const std::string name(is_named ? std::string(names.front().data(), names.front().size()) : "");
-  if (const std::string fault = TextFault(name); !fault.empty()) {
+  const auto common = auth.FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
+  const std::string fault =
+      common.size() == 1 ? TextFault({common.front().data(), common.front().size()}) : "";
+  if (!fault.empty()) {
     return {kAnonymous, false, false,
             absl::StrCat("the common name of your certificate ", fault, "; ask for another one")};
   }
-  if (is_named && IsTlsAdministrator(name)) return {absl::StrCat(kTlsPrefix, name), true, true};
-  const auto others = auth->FindPropertyValues(GRPC_X509_SAN_PROPERTY_NAME);
-  names.insert(names.end(), others.begin(), others.end());
-  for (const grpc::string_ref& one : names) {
-    const absl::string_view text(one.data(), one.size());
-    if (!TextFault(text).empty()) continue;
+  const std::vector<std::string> names = NamesOf(auth);
+  if (names.empty()) return {kAnonymous, false, false};
+  Peer named{absl::StrCat(kTlsPrefix, names.front()), true};
+  named.is_administrator = IsTlsAdministrator(names);
+  if (named.is_administrator) return named;
+  for (const std::string& name : names) {
     for (const std::string& pattern : agents_.certificates) {
-      std::optional<std::string> host = HostIn(text, pattern);
-      if (host.has_value()) return AgentOf(absl::StrCat(kTlsPrefix, text), *std::move(host));
+      std::optional<std::string> host = HostIn(name, pattern);
+      if (host.has_value()) return AgentOf(absl::StrCat(kTlsPrefix, name), *std::move(host));
     }
   }
-  if (!is_named) return {kAnonymous, false, false};
-  return {absl::StrCat(kTlsPrefix, name), true, false};
+  return named;
 }
 
-bool Peers::IsTlsAdministrator(const std::string& name) const {
+bool Peers::IsTlsAdministrator(const std::vector<std::string>& names) const {
   absl::ReaderMutexLock lock(&mutex_);
-  return absl::c_linear_search(tls_administrators_, name);
+  return absl::c_any_of(names, [this](const std::string& name) {
+    return absl::c_linear_search(tls_administrators_, name);
+  });
 }
 
 absl::StatusOr<Peer> Peers::Authorise(const grpc::CallbackServerContext& context,

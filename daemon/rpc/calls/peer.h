@@ -4,9 +4,13 @@
 //   connection           owner of what it registers   is
 //   Unix socket          user name, else the uid      a user; an administrator: root, the daemon's
 //                                                     user, the admin group; this machine's agent
-//   TLS, certificate     "tls:" + common name         a user; an administrator if listed; a node's
-//                                                     agent if a name of it says so (agents)
-//   TLS, none            -                            a reader
+//   TLS, certificate     "tls:" + its first name      a user; an administrator if a name of it is
+//                                                     listed; a node's agent if one says so
+//                                                     (agents)
+//   TLS, MUNGE           user name, else the uid      a user, root is "root@munge"; or what he is
+//   at
+//                                                     the Unix socket (munge.trust_root)
+//   TLS, neither         -                            a reader (tls.open_reading), else nobody
 //   TCP, insecure        "anonymous"                  a user without a name
 //   in process           whom this process runs as    an administrator
 //
@@ -19,6 +23,10 @@
 // the node's root is "root@" + host, unless agents.trust_root. Somebody else who names a user, and
 // an administrator who names nobody, may only read: what they meant to do for one user must not be
 // done as another.
+//
+// The names of a certificate are its common name and its alternative ones (RFC 5280,
+// section 4.2.1.6) that are URIs, e-mail addresses or names in DNS, in this order; addresses are no
+// names.
 //
 // gRPC hands a connection to calls as text only: "fd:N" for a descriptor that was given to it,
 // whose user is noted here before. N cannot come to mean another connection while a call of this
@@ -46,6 +54,8 @@
 #include "daemon/manager/manager.h"
 #include "daemon/manager/store_calls.h"
 #include "daemon/rpc/calls/access_table.h"
+#include "daemon/rpc/calls/munge_callers.h"
+#include "daemon/rpc/listen/tls_credentials.h"
 #include "daemon/rpc/listen/unix_users.h"
 #include "db/store.h"
 
@@ -66,6 +76,7 @@ struct Peer {
   std::string method = {};    // that it was authorised for: "Jobs.EndJob"
   std::string object = {};    // what the call is about: "job:7"; empty: several, which it names
   std::optional<int> descriptor = {};  // of the connection, if that is a Unix socket's
+  absl::Status refusal = {};           // why it may not even read
 };
 
 // The peer, as whoever does what it asks for must know it.
@@ -77,12 +88,18 @@ inline Actor ActorOf(const Peer& peer) {
 // Thread-safe.
 class Peers final {
  public:
-  // `are_own`: all callers are this process. `deeds`, where they are noted, outlives it.
-  Peers(const AccessOptions& options, bool are_own, DeedLog* deeds);
+  // `are_own`: all callers are this process. `deeds`, where they are noted, and `shown`, the
+  // certificates of this daemon, outlive it.
+  Peers(const AccessOptions& options, bool are_own, DeedLog* deeds, const ShownCertificates* shown);
 
   // Descriptor `fd` is about to be given to gRPC; `uid` is at the other end.
   void NoteConnection(int fd, uid_t uid) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // What is to be asked of others before a call is identified, if its connection is new: as
+  // MungeCallers::Learn. Identify tells of who had no success what he is without.
+  void Learn(const grpc::CallbackServerContext& context, MungeCallers::Then then) {
+    munge_.Learn(context, std::move(then));
+  }
   // For whom the call is; with `whoever_for`, who connected. Cheap, unless the user was not seen
   // for a minute (UnixUsers).
   Peer Identify(const grpc::CallbackServerContext& context, bool whoever_for = false)
@@ -109,6 +126,10 @@ class Peers final {
   // Notes that a call which it was authorised for went well, if that changes something and no
   // change to the store brings its deed. Cheap for others.
   void NoteDone(const Peer& peer, absl::string_view object) const;
+  // Several times a second.
+  void Tick() { munge_.Tick(); }
+  // Reads what is revoked, if that has changed. About once a second.
+  void Look() { revocations_.Look(); }
   // From the next call on.
   void SetAdministrators(std::string group, std::vector<std::string> tls_names)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -124,20 +145,26 @@ class Peers final {
   Peer InTheNameOf(Peer caller, const grpc::CallbackServerContext& context)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool MayAskFor(const Peer& agent) ABSL_LOCKS_EXCLUDED(mutex_);
-  Peer UserOfNode(const Peer& agent, UnixUser user) const;
+  // A user by the word of others; `root`: what that of their machines is called.
+  static Peer UserByWord(bool trust_root, std::string root, UnixUser user);
   Peer FromDescriptor(uid_t uid);
   uid_t UidOf(int descriptor) ABSL_LOCKS_EXCLUDED(mutex_);
-  Peer FromTransport(const grpc::CallbackServerContext& context) const;
+  Peer FromTransport(const grpc::CallbackServerContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
+  Peer FromCertificate(const grpc::AuthContext& auth) const ABSL_LOCKS_EXCLUDED(mutex_);
+  Peer FromMunge(const MungeUser& munge);
   // Whether the peer may call the method at all; `access` null: the table has none.
   absl::Status Judge(const MethodAccess* access, absl::string_view method, const Peer& peer) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  bool IsTlsAdministrator(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsTlsAdministrator(const std::vector<std::string>& names) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::string WhoAdministers() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const bool anonymous_may_change_, are_own_;
+  const bool anonymous_may_change_, are_own_, is_name_needed_;
+  const bool is_munge_root_trusted_;
   const AgentRules agents_;
   DeedLog* const deeds_;
   UnixUsers users_;
+  MungeCallers munge_;
+  Revocations revocations_;
   mutable absl::Mutex mutex_;
   std::vector<std::string> tls_administrators_ ABSL_GUARDED_BY(mutex_);
   std::vector<uid_t> uids_ ABSL_GUARDED_BY(mutex_);  // [descriptor]

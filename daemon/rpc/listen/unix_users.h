@@ -25,10 +25,11 @@ namespace coppice {
 
 // What callers go by on the wire, and owners of jobs that are no Unix users. No Unix user is ever
 // called so.
-inline constexpr char kAnonymous[] = "anonymous";   // over TCP, without a client's certificate
-inline constexpr char kUnknownOwner[] = "unknown";  // of jobs of a release that did not note it
-inline constexpr char kTlsPrefix[] = "tls:";        // + common name of a client's certificate
-inline constexpr char kRootOfNode[] = "root@";      // + host: root there, by its agent's word
+inline constexpr char kAnonymous[] = "anonymous";     // over TCP, without a client's certificate
+inline constexpr char kUnknownOwner[] = "unknown";    // of jobs of a release that did not note it
+inline constexpr char kTlsPrefix[] = "tls:";          // + common name of a client's certificate
+inline constexpr char kRootOfNode[] = "root@";        // + host: root there, by its agent's word
+inline constexpr char kRootByMunge[] = "root@munge";  // of any machine that has the key
 
 // Metadata of a call in which an administrator or a node's agent says for whom it is: a login name,
 // or a uid in digits.

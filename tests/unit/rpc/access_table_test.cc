@@ -21,6 +21,7 @@
 #include "coppice/v1/agents.grpc.pb.h"
 #include "coppice/v1/fabric.grpc.pb.h"
 #include "coppice/v1/switches.grpc.pb.h"
+#include "daemon/rpc/listen/tls_credentials.h"
 #include "tests/unit/rpc/certificates.h"
 #include "tests/unit/rpc/loopback.h"
 #include "tests/unit/rpc/scripted_agent.h"
@@ -206,8 +207,10 @@ class AccessTableTest : public ::testing::Test {
   RpcServerOptions Tls(bool open_reading) const {
     RpcServerOptions server = Server();
     server.listen.push_back("127.0.0.1:0");
-    server.tls = TlsFiles{folder_ + "/server.pem", folder_ + "/server.key", folder_ + "/ca.pem",
-                          open_reading};
+    server.tls = TlsFiles{.certificate = folder_ + "/server.pem",
+                          .key = folder_ + "/server.key",
+                          .client_ca = folder_ + "/ca.pem",
+                          .open_reading = open_reading};
     return server;
   }
   std::shared_ptr<grpc::Channel> Unix(Loopback& loopback, uid_t uid) {
@@ -380,6 +383,91 @@ TEST_F(AccessTableTest, OverTls) {
   // Where the host's name should be is none, or none that could be a host's.
   for (const char* const name : {"agent-", "agent-a b", ".nodes.example"}) {
     ExpectRole('u', Tcp(loopback, authority_.Sign(name)));
+  }
+}
+
+// Any of its names may be what a rule names; it is called by the first.
+TEST_F(AccessTableTest, CertificatesOfSeveralNames) {
+  Loopback loopback({.server = Tls(false)});
+  for (const char* const names : {"DNS:ops", "email:ops", "URI:ops", "DNS:x.example,DNS:ops"}) {
+    SCOPED_TRACE(names);
+    const auto both = Tcp(loopback, authority_.Sign("ada", names));
+    EXPECT_TRUE(OneCall::Make(both, "/coppice.v1.Fabric/Sweep", "").ok());
+    EXPECT_EQ(*Owner(both), "tls:ada");
+    EXPECT_TRUE(
+        OneCall::Make(Tcp(loopback, authority_.Sign("", names)), "/coppice.v1.Fabric/Sweep", "")
+            .ok());
+  }
+  const struct {
+    const char* alternative;
+    const char* owner;
+  } kNames[] = {{"DNS:ada.example", "tls:ada.example"},
+                {"DNS:n.example,URI:spiffe://site/ada,email:ada@example", "tls:spiffe://site/ada"},
+                {"DNS:n.example,email:ada@example", "tls:ada@example"},
+                {"DNS:a.example,DNS:b.example", "tls:a.example"}};
+  for (const auto& [alternative, owner] : kNames) {
+    const auto channel = Tcp(loopback, authority_.Sign("", alternative));
+    EXPECT_EQ(*Owner(channel), owner) << alternative;
+    EXPECT_FALSE(OneCall::Make(channel, "/coppice.v1.Fabric/Sweep", "").ok()) << alternative;
+  }
+  ExpectRole('a', Tcp(loopback, authority_.Sign("", "DNS:a.example,DNS:n3.nodes.example")));
+  // An address is no name, and one name is not part of another.
+  EXPECT_EQ(Owner(Tcp(loopback, authority_.Sign("", "IP:10.0.0.1"))).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  ExpectRole('u', Tcp(loopback, authority_.Sign("", "DNS:ops.example")));
+}
+
+TEST_F(AccessTableTest, RevokedCertificates) {
+  RpcServerOptions server = Tls(true);
+  server.tls.client_crl = folder_ + "/crl.pem";
+  const Certificate early = authority_.Sign("early"), late = authority_.Sign("ops");
+  const auto put = [this](const std::string& text) {
+    Write("next", text);
+    std::filesystem::rename(folder_ + "/next", folder_ + "/crl.pem");
+  };
+  put(authority_.Revoke(early.certificate));
+  Loopback loopback({.server = server});
+  const std::string kStatus = "/coppice.v1.Admin/GetStatus";
+  const auto code = [&](const std::shared_ptr<grpc::Channel>& channel) {
+    return OneCall::Make(channel, kStatus, "").error_code();
+  };
+  EXPECT_EQ(code(Tcp(loopback, early)), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_THAT(OneCall::Make(Tcp(loopback, early), kStatus, "").error_message(),
+              HasSubstr("your certificate was revoked"));
+  const auto channel = Tcp(loopback, late);
+  EXPECT_EQ(code(channel), grpc::StatusCode::OK);
+  // What does not fit changes nothing; the next that does holds for connections that there are.
+  Authority stranger;
+  put(stranger.Revoke(late.certificate));
+  put(authority_.Revoke(late.certificate));
+  while (code(channel) == grpc::StatusCode::OK) continue;
+  EXPECT_EQ(code(channel), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(code(Tcp(loopback, early)), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(code(Tcp(loopback, authority_.Sign("ops"))), grpc::StatusCode::OK);
+}
+
+TEST_F(AccessTableTest, ListsOfRevokedCertificatesThatDoNotFitAreNamed) {
+  Authority other;
+  const std::string certificate = authority_.Sign("ada").certificate;
+  const std::string good = authority_.Revoke(certificate),
+                    both = authority_.certificate() + other.certificate();
+  EXPECT_EQ(ReadRevocations("f", good, authority_.certificate())->size(), 1u);
+  // Of an authority that has a new key and the same name.
+  const std::string another = authority_.Sign("bob").certificate;
+  EXPECT_EQ(ReadRevocations("f", good + other.Revoke(another), both)->size(), 2u);
+  EXPECT_EQ(ReadRevocations("f", Authority().Revoke(""), both).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  const std::pair<std::string, const char*> kBad[] = {
+      {"", "file f: is not, or not all of it, revocation lists"},
+      {certificate, "file f: is not, or not all of it, revocation lists"},
+      {good + good.substr(0, good.size() / 2), "file f: is not, or not all of it"},
+      {other.Revoke(""), "file f: holds a revocation list that no authority"},
+      {authority_.Revoke("", -1), "file f: its revocation list was to be replaced by"},
+      {authority_.Revoke("", 1, true), "file f: tells the difference from an earlier"}};
+  for (const auto& [text, words] : kBad) {
+    EXPECT_THAT(
+        std::string(ReadRevocations("f", text, authority_.certificate()).status().message()),
+        HasSubstr(words));
   }
 }
 

@@ -333,7 +333,7 @@ TEST_F(BoundedCallsTest, ShutsDownWithCallsThatWait) {
 class MethodTables final {
  public:
   explicit MethodTables(const ServedParts& served)
-      : peers_(options_, /*are_own=*/false, &served.manager->deeds()) {
+      : peers_(options_, /*are_own=*/false, &served.manager->deeds(), &shown_) {
     const ServiceParts parts{served, &options_, &peers_, &statistics_, &pools_};
     for (auto* const make : {MakeJobsService, MakeTreesService, MakeFabricService,
                              MakeMappingService, MakePlacementsService, MakeAgentsService,
@@ -346,6 +346,7 @@ class MethodTables final {
 
  private:
   const RpcServerOptions options_;
+  ShownCertificates shown_;
   Peers peers_;
   MethodStatistics statistics_;
   WorkerPools pools_{options_};

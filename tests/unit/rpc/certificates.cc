@@ -46,6 +46,39 @@ Certificate Authority::Sign(const std::string& name, const std::string& alternat
   return InPem(Make(name, alternative, key.get(), root_.get()).get(), key.get());
 }
 
+std::string Authority::Revoke(const std::string& certificate, int days, bool is_delta) {
+  if (!certificate.empty()) revoked_.push_back(certificate);
+  X509_CRL* const list = X509_CRL_new();
+  X509_CRL_set_version(list, 1);  // that is the second
+  X509_CRL_set_issuer_name(list, X509_get_subject_name(root_.get()));
+  ASN1_TIME* const time = X509_gmtime_adj(nullptr, -kDay * 2);
+  X509_CRL_set1_lastUpdate(list, time);
+  X509_gmtime_adj(time, kDay * days);
+  X509_CRL_set1_nextUpdate(list, time);
+  for (const std::string& one : revoked_) {
+    BIO* const bio = BIO_new_mem_buf(one.data(), static_cast<int>(one.size()));
+    X509* const parsed = PEM_read_bio_X509(bio, nullptr, nullptr, nullptr);
+    X509_REVOKED* const entry = X509_REVOKED_new();
+    X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(parsed));
+    X509_REVOKED_set_revocationDate(entry, time);
+    X509_CRL_add0_revoked(list, entry);
+    X509_free(parsed);
+    BIO_free(bio);
+  }
+  ASN1_TIME_free(time);
+  if (is_delta) {
+    ASN1_INTEGER* const base = ASN1_INTEGER_new();
+    ASN1_INTEGER_set(base, 1);
+    X509_CRL_add1_ext_i2d(list, NID_delta_crl, base, 1, 0);
+    ASN1_INTEGER_free(base);
+  }
+  X509_CRL_sort(list);
+  X509_CRL_sign(list, key_.get(), EVP_sha256());
+  std::string pem = PemOf([&](BIO* bio) { PEM_write_bio_X509_CRL(bio, list); });
+  X509_CRL_free(list);
+  return pem;
+}
+
 Authority::Signed Authority::Make(const std::string& name, const std::string& alternative,
                                   EVP_PKEY* key, const X509* issuer) {
   Signed made(X509_new());
@@ -55,8 +88,10 @@ Authority::Signed Authority::Make(const std::string& name, const std::string& al
   X509_gmtime_adj(X509_getm_notAfter(made.get()), kDay);
   X509_set_pubkey(made.get(), key);
   X509_NAME* const subject = X509_get_subject_name(made.get());
-  X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8,
-                             reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
+  if (!name.empty()) {
+    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8,
+                               reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
+  }
   X509_set_issuer_name(made.get(), issuer == nullptr ? subject : X509_get_subject_name(issuer));
   if (issuer == nullptr) Extend(made.get(), NID_basic_constraints, "critical,CA:TRUE");
   if (!alternative.empty()) Extend(made.get(), NID_subject_alt_name, alternative);

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace coppice {
 
@@ -21,8 +22,12 @@ class Authority final {
   Authority();
 
   const std::string& certificate() const { return own_.certificate; }
-  // `name`: the common one; `alternative`: "DNS:n1.example", or nothing.
+  // `name`: the common one, or nothing; `alternative`: "DNS:n1.example", or nothing.
   Certificate Sign(const std::string& name, const std::string& alternative = "");
+
+  // A list, in PEM, of what has been revoked so far and `certificate`, unless that is empty; to be
+  // replaced after so many days. With `is_delta` it is called the difference from another.
+  std::string Revoke(const std::string& certificate, int days = 1, bool is_delta = false);
 
  private:
   struct Free {
@@ -38,6 +43,7 @@ class Authority final {
   Key key_;
   Signed root_;
   long last_serial_ = 0;
+  std::vector<std::string> revoked_;
   Certificate own_;
 };
 

@@ -60,6 +60,30 @@ TEST(Access, IsRead) {
   EXPECT_EQ(none->access.tls.certificate, "");
 }
 
+TEST(Access, KnowsMunge) {
+  const auto config = Parse(
+      "[tls]\ncertificate = \"s\"\nkey = \"k\"\nclient_ca = \"ca\"\nclient_crl = \"crl.pem\"\n"
+      "[munge]\nsocket = \"/run/m\"\nrealm = \"lab\"\ntrust_root = true\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->access.tls.client_crl, "/etc/c/crl.pem");
+  EXPECT_EQ(config->access.munge.socket, "/run/m");
+  EXPECT_EQ(config->access.munge.realm, "lab");
+  EXPECT_TRUE(config->access.munge.trust_root);
+  EXPECT_FALSE(config->access.takes_certificates_only());
+  const auto alone =
+      Parse("[tls]\ncertificate = \"s\"\nkey = \"k\"\n[munge]\nsocket = \"default\"\n");
+  EXPECT_TRUE(alone.ok()) << alone.status();
+  EXPECT_FALSE(Parse("")->access.munge.trust_root);
+  EXPECT_TRUE(Parse("")->access.takes_certificates_only());
+  EXPECT_THAT(ErrorIn("[munge]\nsocket = \"default\"\n"),
+              StartsWith("c.toml:1: munge: takes [tls]"));
+  EXPECT_THAT(ErrorIn("[munge]\nsocket = \"munge.socket\"\n"),
+              StartsWith("c.toml:2: munge.socket: must be"));
+  EXPECT_THAT(ErrorIn("[tls]\ncertificate = \"s\"\nkey = \"k\"\nopen_reading = true\n"
+                      "client_crl = \"c\"\n"),
+              StartsWith("c.toml:5: tls.client_crl: "));
+}
+
 TEST(Access, RefusesWhatDoesNotFit) {
   for (const char* mode : {"\"8\"", "\"0\"", "\"1777\"", "\"066a\"", "\"00660\"", "\"\"", "432"}) {
     EXPECT_THAT(ErrorIn(std::string("socket_mode = ") + mode),
