@@ -24,7 +24,9 @@
 #include "absl/strings/str_cat.h"
 #include "client/library/agent_socket.h"
 #include "client/library/messages.h"
+#include "client/munge_channel.h"
 #include "coppice/v1/local.pb.h"
+#include "proto/munge/credential.h"
 #include "proto/text/limits.h"
 
 namespace coppice {
@@ -205,7 +207,8 @@ std::string DefaultServer() { return FromEnvironment("COPPICE_SERVER", kDefaultS
 
 TlsOptions DefaultTls() {
   return {FromEnvironment("COPPICE_TLS_CA", ""), FromEnvironment("COPPICE_TLS_CERT", ""),
-          FromEnvironment("COPPICE_TLS_KEY", "")};
+          FromEnvironment("COPPICE_TLS_KEY", ""), FromEnvironment("COPPICE_MUNGE", ""),
+          FromEnvironment("COPPICE_MUNGE_REALM", "")};
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(const std::string& server,
@@ -225,6 +228,9 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(const s
        {std::pair(&tls.ca, &options.pem_root_certs), std::pair(&tls.cert, &options.pem_cert_chain),
         std::pair(&tls.key, &options.pem_private_key)}) {
     if (absl::Status status = ReadInto(*path, *text); !status.ok()) return status;
+  }
+  if (tls.cert.empty() && !tls.munge.empty()) {
+    return MungeCredentials(options.pem_root_certs, {tls.munge, tls.munge_realm});
   }
   return grpc::SslCredentials(options);
 }
@@ -298,6 +304,10 @@ absl::Status Connection::Explain(const grpc::Status& status) const {
   }
   if (converted.code() != absl::StatusCode::kUnavailable || !status.error_details().empty()) {
     return converted;
+  }
+  // Behind what gRPC says before it.
+  if (const size_t munge = converted.message().find(kMungeFailure); munge != std::string::npos) {
+    return absl::UnavailableError(converted.message().substr(munge));
   }
   return absl::UnavailableError(absl::StrCat("no answer from ", server_, ": ", converted.message(),
                                              " (is coppiced running there?)"));

@@ -27,10 +27,13 @@ std::string DefaultServer();
 struct TlsOptions {
   std::string ca;         // of whoever signed the daemon's certificate
   std::string cert, key;  // ours, for a daemon that asks for one
-  bool empty() const { return ca.empty() && cert.empty() && key.empty(); }
+  // Without a certificate: the socket of munged, whose credentials say who we are, or "default",
+  // and their realm.
+  std::string munge = {}, munge_realm = {};
+  bool empty() const { return ca.empty() && cert.empty() && key.empty() && munge.empty(); }
 };
 
-// $COPPICE_TLS_CA, $COPPICE_TLS_CERT and $COPPICE_TLS_KEY.
+// $COPPICE_TLS_CA, $COPPICE_TLS_CERT, $COPPICE_TLS_KEY, $COPPICE_MUNGE and $COPPICE_MUNGE_REALM.
 TlsOptions DefaultTls();
 
 // What a Connection is made with. A Unix socket needs no TLS and ignores it. INVALID_ARGUMENT:

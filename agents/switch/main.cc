@@ -61,6 +61,10 @@ void AddSwitchFlags(CLI::App& app, SwitchFlags& flags) {
   AddText(app, "--tls-cert", flags.tls.cert,
           "The switch's certificate (PEM); else $COPPICE_TLS_CERT");
   AddText(app, "--tls-key", flags.tls.key, "Its key (PEM); else $COPPICE_TLS_KEY");
+  AddText(app, "--munge", flags.tls.munge,
+          "Without a certificate: socket of munged, or \"default\"; else $COPPICE_MUNGE");
+  AddText(app, "--munge-realm", flags.tls.munge_realm,
+          "The realm that the daemon asks for; else $COPPICE_MUNGE_REALM");
   AddText(app, "--listen", flags.listen,
           "ADDRESS:PORT for members and other switches; else 0.0.0.0:18516");
   AddText(app, "--advertise", flags.advertise,

@@ -51,6 +51,11 @@ int Main(int argc, char** argv) {
                  "$COPPICE_TLS_CA");
   app.add_option("--tls-cert", tls.cert, "File of a certificate of yours; $COPPICE_TLS_CERT");
   app.add_option("--tls-key", tls.key, "File of its key; $COPPICE_TLS_KEY");
+  app.add_option("--munge", tls.munge,
+                 "Without a certificate: be who you are here, by MUNGE; the socket of munged, or "
+                 "\"default\"; $COPPICE_MUNGE");
+  app.add_option("--munge-realm", tls.munge_realm,
+                 "The realm that the daemon asks for; $COPPICE_MUNGE_REALM");
   double timeout_s = 60;
   app.add_option("--timeout", timeout_s, "Seconds that a call may take")
       ->check(Understood(IsPositive, kPositiveMeant))

@@ -176,6 +176,11 @@ void AddSearchOptions(CLI::App& app, SearchOptions& options) {
           "With HOST:PORT: file of the authority of the daemon's certificate; $COPPICE_TLS_CA");
   AddText(app, "--tls-cert", options.tls.cert, "File of a certificate of yours; $COPPICE_TLS_CERT");
   AddText(app, "--tls-key", options.tls.key, "File of its key; $COPPICE_TLS_KEY");
+  AddText(app, "--munge", options.tls.munge,
+          "Without a certificate: be who you are here, by MUNGE; the socket of munged, or "
+          "\"default\"; $COPPICE_MUNGE");
+  AddText(app, "--munge-realm", options.tls.munge_realm,
+          "The realm that the daemon asks for; $COPPICE_MUNGE_REALM");
 }
 
 void CheckUsage(const CLI::App& app, const SearchOptions& options) {

@@ -12,9 +12,10 @@
 namespace coppice {
 
 // Of all parts: one's users set others' as well. tests/unit/house compares it with what is read.
-inline constexpr std::array<std::string_view, 28> kVariables = {
+inline constexpr std::array<std::string_view, 30> kVariables = {
     // libcoppice, coppicectl, coppice-search
     "COPPICE_AGENT", "COPPICE_SERVER", "COPPICE_TLS_CA", "COPPICE_TLS_CERT", "COPPICE_TLS_KEY",
+    "COPPICE_MUNGE", "COPPICE_MUNGE_REALM",
     // agents/mpi
     "COPPICE_APPLICATION", "COPPICE_HOST", "COPPICE_PARTITION", "COPPICE_REORDER",
     "COPPICE_REORDER_BUDGET_MS", "COPPICE_START_TIMEOUT_MS", "COPPICE_TIMEOUT_MS", "COPPICE_TRACE",

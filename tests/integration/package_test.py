@@ -222,7 +222,7 @@ class Package(unittest.TestCase):
                           "/etc/default/coppice-switch"])
         depends = run("dpkg-deb", "--field", self.package, "Depends")
         for library in ("libgrpc++", "libsqlite3-0", "libibumad3",
-                        "libsystemd0", "libhwloc15", "systemd |", "python3"):
+                        "libmunge2", "libsystemd0", "libhwloc15", "systemd |", "python3"):
             self.assertIn(library, depends)
         self.assertNotIn("libibverbs", depends)
         self.assertIn("perftest", run("dpkg-deb", "--field", self.package, "Recommends"))

@@ -26,6 +26,8 @@ TEST(Credentials, NeedAnAuthorityAndPairs) {
        {TlsOptions{"", "mine", "key"}, TlsOptions{"ca", "mine", ""}, TlsOptions{"ca", "", "key"}}) {
     EXPECT_TRUE(absl::IsInvalidArgument(CredentialsFor("host:1", tls).status()));
   }
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      CredentialsFor("host:1", {.ca = "", .cert = "", .key = "", .munge = "default"}).status()));
   const absl::Status missing = CredentialsFor("host:1", {"/nonexistent/ca.pem", "", ""}).status();
   EXPECT_TRUE(absl::IsNotFound(missing));
   EXPECT_TRUE(absl::StrContains(missing.message(), "/nonexistent/ca.pem")) << missing;

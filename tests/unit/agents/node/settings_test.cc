@@ -46,6 +46,8 @@ server = "h:1"
 tls_ca = "ca"
 tls_certificate = "cert"
 tls_key = "key"
+munge = "default"
+munge_realm = "lab"
 socket = "/s"
 socket_mode = "0600"
 state_dir = "/d"
@@ -59,6 +61,7 @@ log_level = "debug"
                   .ok());
   EXPECT_EQ(settings.server, "h:1");
   EXPECT_EQ(settings.tls.ca + settings.tls.cert + settings.tls.key, "cacertkey");
+  EXPECT_EQ(settings.tls.munge + settings.tls.munge_realm, "defaultlab");
   EXPECT_EQ(settings.socket, "/s");
   EXPECT_EQ(settings.socket_mode, 0600u);
   EXPECT_EQ(settings.state_dir, "/d");
