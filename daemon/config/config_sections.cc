@@ -69,7 +69,7 @@ void ReadTls(TomlSection& tls, absl::string_view directory, Config& config) {
 void ReadMunge(TomlSection& munge, AccessOptions& access) {
   munge.Read("socket", access.munge.socket);
   const std::string& socket = access.munge.socket;
-  if (!socket.empty() && socket != "default" && !absl::StartsWith(socket, "/")) {
+  if (munge.Has("socket") && socket != "default" && !absl::StartsWith(socket, "/")) {
     munge.Fail("socket", "must be \"default\", or the path of munged's socket from / on");
   }
   munge.Read("realm", access.munge.realm);
