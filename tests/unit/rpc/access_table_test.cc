@@ -436,14 +436,37 @@ TEST_F(AccessTableTest, RevokedCertificates) {
               HasSubstr("your certificate was revoked"));
   const auto channel = Tcp(loopback, late);
   EXPECT_EQ(code(channel), grpc::StatusCode::OK);
-  // What does not fit changes nothing; the next that does holds for connections that there are.
-  Authority stranger;
-  put(stranger.Revoke(late.certificate));
+  // For connections that there are, too.
   put(authority_.Revoke(late.certificate));
   while (code(channel) == grpc::StatusCode::OK) continue;
   EXPECT_EQ(code(channel), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(code(Tcp(loopback, early)), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(code(Tcp(loopback, authority_.Sign("ops"))), grpc::StatusCode::OK);
+}
+
+TEST_F(AccessTableTest, ListsOfRevokedCertificatesThatDoNotFitChangeNothing) {
+  const std::string first = authority_.Sign("ada").certificate,
+                    second = authority_.Sign("bob").certificate;
+  TlsFiles files{.client_ca = folder_ + "/ca.pem", .client_crl = folder_ + "/crl.pem"};
+  Authority stranger;
+  Revocations revocations(files);
+  EXPECT_FALSE(revocations.HasAny(first)) << "there is no list yet";
+  Write("crl.pem", authority_.Revoke(first));
+  revocations.Look();
+  for (const std::string& text : {std::string(), stranger.Revoke(second), std::string("x")}) {
+    Write("crl.pem", text);
+    revocations.Look();
+    EXPECT_TRUE(revocations.HasAny(first)) << text;
+    EXPECT_TRUE(revocations.HasAny(second + first)) << "its chain counts, too";
+    EXPECT_FALSE(revocations.HasAny(second)) << text;
+  }
+  std::filesystem::remove(files.client_crl);
+  revocations.Look();
+  EXPECT_TRUE(revocations.HasAny(first));
+  Write("crl.pem", authority_.Revoke(second));
+  revocations.Look();
+  EXPECT_TRUE(revocations.HasAny(second));
+  EXPECT_FALSE(revocations.HasAny(authority_.Sign("eve").certificate));
 }
 
 TEST_F(AccessTableTest, ListsOfRevokedCertificatesThatDoNotFitAreNamed) {
