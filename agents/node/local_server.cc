@@ -26,7 +26,7 @@ namespace {
 constexpr struct {
   absl::string_view service, methods;
 } kAllowedMethods[] = {
-    {"/coppice.v1.Admin/", "GetQuota GetStatus"},
+    {"/coppice.v1.Admin/", "GetQuota GetStatus ListAccounts"},
     {"/coppice.v1.Agents/", "ListAgents ListDistances"},
     {"/coppice.v1.Fabric/",
      "ExportTopology GetFabric GetPortHistory GetRoute GetTypeTable ListEvents "

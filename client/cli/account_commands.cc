@@ -1,18 +1,140 @@
-// coppicectl quota: what users, accounts and tenants may have and have.
+// coppicectl account list|import|set-tenant, and quota: who pays, and how much he may have.
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
+#include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/associations.h"
 #include "client/cli/commands.h"
 #include "client/cli/output.h"
 #include "proto/text/byte_size.h"
+#include "proto/text/text_file.h"
 
 namespace coppice {
 namespace {
+
+// --- account ---
+
+// Accounts as a tree: each below the one that it is within.
+class AccountTree {
+ public:
+  explicit AccountTree(const v1::ListAccountsResponse& list) {
+    for (const v1::Account& account : list.accounts()) below_[account.parent()].push_back(&account);
+    for (const v1::AccountUser& user : list.users()) {
+      users_[user.account()].push_back(absl::StrCat(user.user(), user.is_default() ? "*" : ""));
+    }
+  }
+
+  void AddRows(Table& table) const { AddBelow("", 0, "-", table); }
+
+ private:
+  // `tenant`: of the account above; in brackets, where that one's counts here. The daemon lets no
+  // tree be deeper than some accounts.
+  void AddBelow(const std::string& parent, size_t depth, const std::string& tenant,
+                Table& table) const {
+    const auto found = below_.find(parent);
+    if (found == below_.end()) return;
+    for (const v1::Account* account : found->second) {
+      const bool is_own = !account->tenant().empty();
+      const std::string effective = is_own ? account->tenant() : tenant;
+      const auto users = users_.find(account->name());
+      table.Add({std::string(2 * depth, ' ') + account->name(),
+                 is_own || effective == "-" ? effective : absl::StrCat("(", effective, ")"),
+                 users == users_.end() ? "" : absl::StrJoin(users->second, ", ")});
+      AddBelow(account->name(), depth + 1, effective, table);
+    }
+  }
+
+  std::map<std::string, std::vector<const v1::Account*>> below_;  // by parent
+  std::map<std::string, std::vector<std::string>> users_;         // by account
+};
+
+int ListAccounts(Session& session, Connection& connection) {
+  return Show(session, connection.Call(&AdminStub::ListAccounts), [&](const auto& list) {
+    Table table({"ACCOUNT", "TENANT", "USERS, * BY DEFAULT"}, {}, session.is_wide);
+    AccountTree(list).AddRows(table);
+    table.Print(std::cout);
+  });
+}
+
+// All but the tenants, which an import says nothing of.
+auto KeyOf(const v1::Account& account) { return std::tie(account.name(), account.parent()); }
+auto KeyOf(const v1::AccountUser& user) {
+  return std::make_tuple(user.user(), user.account(), user.is_default());
+}
+auto NameOf(const v1::Account& account) { return account.name(); }
+auto NameOf(const v1::AccountUser& user) { return std::make_pair(user.user(), user.account()); }
+
+// Both sorted.
+template <class Rows>
+bool AreSame(const Rows& a, const Rows& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& x, const auto& y) { return KeyOf(x) == KeyOf(y); });
+}
+
+// Whether more than half of `present` are none of `next`; both sorted.
+template <class Rows>
+bool LosesMost(const Rows& present, const Rows& next) {
+  const auto gone = std::count_if(present.begin(), present.end(), [&](const auto& row) {
+    return !std::binary_search(next.begin(), next.end(), row,
+                               [](const auto& x, const auto& y) { return NameOf(x) < NameOf(y); });
+  });
+  return 2 * gone > present.size();
+}
+
+struct AccountImportOptions {
+  std::string file, cluster;
+  bool replace = false;
+};
+
+template <class Accounts>
+std::string CountsOf(const Accounts& of) {
+  return absl::StrCat(Counted(static_cast<uint64_t>(of.accounts_size()), "account"), ", ",
+                      Counted(static_cast<uint64_t>(of.users_size()), "user"), " in them");
+}
+
+int ImportAccounts(Session& session, Connection& connection, const AccountImportOptions& options) {
+  const absl::StatusOr<std::string> text = ReadTextFile(options.file);
+  if (!text.ok()) return Fail(text.status());
+  const std::string name = options.file == "-" ? "standard input" : options.file;
+  const auto request = ParseAssociations(*text, name, options.cluster);
+  if (!request.ok()) return Fail(request.status());
+  const auto present = connection.Call(&AdminStub::ListAccounts);
+  if (!present.ok()) return Fail(present.status());
+  const bool are_same = AreSame(present->accounts(), request->accounts()) &&
+                        AreSame(present->users(), request->users());
+  if (!options.replace && (LosesMost(present->accounts(), request->accounts()) ||
+                           LosesMost(present->users(), request->users()))) {
+    return Fail(absl::FailedPreconditionError(absl::StrCat(
+        name, ": lacks more than half of the accounts or of their users that there are (",
+        CountsOf(*present), "; it has ", CountsOf(*request),
+        "): it may have been cut; if it is right, import it with --replace")));
+  }
+  absl::StatusOr<v1::ImportAccountsResponse> answer = v1::ImportAccountsResponse();
+  if (!are_same) answer = connection.Call(&AdminStub::ImportAccounts, *request);
+  if (answer.ok()) session.done = "the accounts are imported";
+  return Show(session, answer, [&](const auto&) {
+    std::cout << CountsOf(*request) << ", "
+              << (are_same ? "as before" : "where there were " + CountsOf(*present)) << "\n";
+  });
+}
+
+int SetTenant(Session& session, Connection& connection, const v1::SetTenantRequest& request) {
+  const auto answer = connection.Call(&AdminStub::SetTenant, request);
+  const std::string now =
+      request.tenant().empty() ? "has no tenant of its own" : "is of tenant " + request.tenant();
+  if (answer.ok()) session.done = absl::StrCat("account ", request.account(), " ", now);
+  return Show(session, answer, [&](const auto&) { std::cout << session.done << "\n"; });
+}
+
+// --- quota ---
 
 struct QuotaLine {
   std::string user, account, tenant, set;
@@ -117,6 +239,48 @@ int Quota(Session& session, Connection& connection, const QuotaLine& line) {
 }
 
 }  // namespace
+
+void AddAccountCommands(CLI::App& app, Session& session) {
+  CLI::App* account =
+      app.add_subcommand("account", "Who pays: accounts, their users and their tenants");
+  account->require_subcommand(1);
+
+  AddWideOption(*AddCommand(*account, session, "list",
+                            "Accounts, each below the one that it is within; a tenant in brackets "
+                            "is that of an account above",
+                            ListAccounts),
+                session);
+  auto [import, options] = AddCommand<AccountImportOptions>(
+      *account, session, "import",
+      "Administrators: put the accounts and users of Slurm's associations in place of all present "
+      "ones; tenants stay",
+      ImportAccounts);
+  import
+      ->add_option(
+          "FILE", options.file,
+          "What \"sacctmgr -P show assoc format=cluster,account,user,parentname\" prints, "
+          "and behind it, for users of several accounts, \"sacctmgr -P show user withassoc "
+          "format=cluster,user,defaultaccount\"; - for stdin")
+      ->required();
+  import->add_option("--cluster", options.cluster,
+                     "Slurm's cluster, if the file has accounts of several");
+  import->add_flag("--replace", options.replace,
+                   "Also if more than half of the accounts, or of their users, go by it");
+  auto [set, request] = AddCommand<v1::SetTenantRequest>(
+      *account, session, "set-tenant",
+      "Administrators: whose an account is, with those below it that have no tenant of their own",
+      SetTenant);
+  v1::SetTenantRequest& message = request;
+  set->add_option("ACCOUNT", *message.mutable_account(), "As account list names it")->required();
+  set->add_option_function<std::string>(
+         "TENANT",
+         [&message](const std::string& tenant) {
+           message.set_tenant(tenant == "none" ? "" : tenant);
+         },
+         "0x0001, as a partition, in which its jobs are then; another name; or none: that of the "
+         "account above, or of each job's partition")
+      ->required();
+}
 
 void AddQuotaCommand(CLI::App& app, Session& session) {
   auto [command, line] = AddCommand<QuotaLine>(

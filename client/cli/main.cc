@@ -70,6 +70,7 @@ int Main(int argc, char** argv) {
   Session session;
   AddStatusCommand(app, session);
   AddReloadCommand(app, session);
+  AddAccountCommands(app, session);
   AddQuotaCommand(app, session);
   AddReservationCommands(app, session);
   AddAuditCommand(app, session);

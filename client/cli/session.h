@@ -36,6 +36,7 @@ void AddCommands(CLI::App& app, Session& session);
 
 void AddStatusCommand(CLI::App& app, Session& session);
 void AddReloadCommand(CLI::App& app, Session& session);
+void AddAccountCommands(CLI::App& app, Session& session);
 void AddQuotaCommand(CLI::App& app, Session& session);
 void AddReservationCommands(CLI::App& app, Session& session);
 void AddAuditCommand(CLI::App& app, Session& session);

@@ -70,14 +70,14 @@ absl::Span<const AccountUserRecord> Accounts::OfUser(absl::string_view user) con
 }
 
 absl::StatusOr<std::string> Accounts::Choose(absl::string_view user, absl::string_view wanted,
-                                             bool is_administrator) const {
+                                             bool may_name_any) const {
   const absl::Span<const AccountUserRecord> own = OfUser(user);
   if (wanted.empty()) {
     const auto found =
         std::find_if(own.begin(), own.end(), [](const auto& one) { return one.is_default; });
     return found == own.end() ? std::string() : found->account;
   }
-  if (is_administrator || accounts_.empty()) return std::string(wanted);
+  if (may_name_any || accounts_.empty()) return std::string(wanted);
   if (Find(wanted) == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("account: no account is named ", wanted,

@@ -44,10 +44,11 @@ class Accounts {
   absl::StatusOr<PartitionNum> PartitionFor(absl::string_view account, PartitionNum wanted) const;
 
   // The account that pays: `wanted` or, if that is empty, the user's default one, empty if he has
-  // none. An administrator may name any, also one that is not known here yet; so may everybody as
-  // long as none is. INVALID_ARGUMENT: it is not known; PERMISSION_DENIED: the user is not in it.
+  // none. `may_name_any`: an administrator, or a scheduler for its user, who knows it before an
+  // import tells of it; so may everybody as long as no account is known. INVALID_ARGUMENT: it is
+  // not known; PERMISSION_DENIED: the user is not in it.
   absl::StatusOr<std::string> Choose(absl::string_view user, absl::string_view wanted,
-                                     bool is_administrator) const;
+                                     bool may_name_any) const;
 
  private:
   absl::Span<const AccountUserRecord> OfUser(absl::string_view user) const;

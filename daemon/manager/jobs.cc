@@ -291,7 +291,7 @@ absl::StatusOr<JobRecord> Jobs::MakeRecord(RegisterJobArgs& args, const FabricVi
                        : NamedEndpoints(fabric, args.endpoints, options_->max_job_ranks));
   const std::shared_ptr<const Accounts> accounts = tables_->quotas.accounts();
   ASSIGN_OR_RETURN(record.account,
-                   accounts->Choose(args.owner, args.account, args.actor.is_administrator));
+                   accounts->Choose(args.owner, args.account, MayNameAnyAccount(args.actor)));
   ASSIGN_OR_RETURN(record.partition, ChoosePartitionFor(*view.snapshot, record.endpoints, *accounts,
                                                         record.account, args.partition));
   record.request_id = std::move(args.request_id);

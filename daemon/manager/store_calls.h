@@ -68,9 +68,14 @@ struct Actor {
   std::string caller;             // who connected
   std::string origin;             // from where
   std::string method;             // "Jobs.EndJob"; empty: no deed is noted
-  // A scheduler's decision for its user: the nodes that it places are counted and not limited.
+  // A scheduler's decision for its user: the nodes that it places are counted and not limited, and
+  // the account that it names is taken at its word.
   bool is_scheduled = false;
 };
+
+inline bool MayNameAnyAccount(const Actor& actor) {
+  return actor.is_administrator || actor.is_scheduled;
+}
 
 // A deed that went well, to go with its change to the store. Null: none is noted.
 inline DeedPtr DeedOf(const Actor& actor, std::string object, absl::Time now) {

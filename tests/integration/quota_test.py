@@ -1,4 +1,4 @@
-"""coppicectl quota and audit against a real daemon: what they print, what one user cannot take from
+"""coppicectl quota, account and audit against a real daemon: what they print, what one user cannot take from
 the others, and what is still known after a kill. Runs as root, who asks in the names of others as
 a scheduler does, or lets them ask."""
 
@@ -19,6 +19,15 @@ jobs = 2
 entries = "50%"
 nodes = 8
 left_to_administrators = 25
+"""
+ASSOCIATIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../data/slurm/associations.txt")
+ACCOUNTS = """\
+ACCOUNT      TENANT      USERS, * BY DEFAULT
+root         -           root*
+  chemistry  -           daemon*, nobody
+  science    research
+    physics  (research)
+      atlas  lhc         nobody*
 """
 TABLE = """\
 User bin
@@ -59,8 +68,8 @@ class Quotas(unittest.TestCase):
         self.daemon.start().wait_until_listening()
         self.ask("fabric", "sweep")
 
-    def ctl(self, *arguments, user=None):
-        done = subprocess.run([CONTROL, "--server", self.daemon.address, *arguments], user=user,
+    def ctl(self, *arguments, user=None, stdin=""):
+        done = subprocess.run([CONTROL, "--server", self.daemon.address, *arguments], user=user, input=stdin,
                               capture_output=True, text=True, check=False, timeout=PATIENCE_S)
         return done.returncode, done.stdout, done.stderr
 
@@ -69,8 +78,8 @@ class Quotas(unittest.TestCase):
         self.assertEqual(status, 0, errors)
         return output
 
-    def refused(self, *arguments, user=None):
-        status, _, errors = self.ctl(*arguments, user=user)
+    def refused(self, *arguments, user=None, stdin=""):
+        status, _, errors = self.ctl(*arguments, user=user, stdin=stdin)
         self.assertEqual(status, exit_status.of(errors), errors)
         return errors
 
@@ -110,6 +119,55 @@ class Quotas(unittest.TestCase):
         self.assertIn("25% are left to administrators", self.refused(*create, "1", user="daemon"))
         self.ask(*create, "2")
         self.ask("--as", "daemon", *create, "2")  # a scheduler's decision
+
+    def test_accounts_are_slurms_associations(self):
+        self.assertEqual(self.ask("account", "import", ASSOCIATIONS),
+                         "5 accounts, 4 users in them, where there were 0 accounts, 0 users in them\n")
+        self.assertEqual(self.ask("account", "set-tenant", "science", "research"),
+                         "account science is of tenant research\n")
+        self.ask("account", "set-tenant", "atlas", "lhc")
+        self.assertEqual([line.rstrip() for line in self.ask("account", "list").splitlines()], ACCOUNTS.splitlines())
+        self.assertEqual(self.ask("account", "import", ASSOCIATIONS), "5 accounts, 4 users in them, as before\n")
+        # What is not the whole changes nothing.
+        with open(ASSOCIATIONS, encoding="utf-8") as file:
+            whole = file.read()
+        lines = whole.splitlines(keepends=True)
+        for text, words in (("", "NOT_FOUND"), (lines[0], "no account is in it"), (whole[:-1], "has no end"),
+                            ("".join(lines[:3]), "--replace"), (lines[2], "standard input:1: no heading"),
+                            (whole.replace("copse|science||root\n", ""), "standard input:7: account physics")):
+            self.assertIn(words, self.refused("account", "import", "-", stdin=text))
+        fewer = whole.replace("copse|chemistry|nobody|\n", "")
+        self.assertIn("administrators", self.refused("account", "import", "-", user="bin", stdin=fewer))
+        self.assertIn("no account of cluster oak", self.refused("account", "import", ASSOCIATIONS, "--cluster", "oak"))
+        # An import that changes nothing is no deed.
+        told = json.loads(self.ask("audit", "--method", "Admin.ImportAccounts", "--json"))["deeds"]
+        self.assertEqual([deed["outcome"] for deed in told], ["OK", "PERMISSION_DENIED"])
+        self.kill_and_start()
+        self.assertEqual([line.rstrip() for line in self.ask("account", "list", user="bin").splitlines()],
+                         ACCOUNTS.splitlines())
+        self.ask("account", "set-tenant", "atlas", "none")
+        tenants = {one["name"]: one["tenant"] for one in json.loads(self.ask("account", "list", "--json"))["accounts"]}
+        self.assertEqual((tenants["atlas"], tenants["science"]), ("", "research"))
+        self.assertIn("accounts.changed", self.ask("events", "--kind", "accounts.changed"))
+        self.assertEqual(self.ctl("account", "import", "-", "--replace", stdin="".join(lines[:3]))[0], 0)
+        self.assertEqual(len(json.loads(self.ask("account", "list", "--json"))["accounts"]), 1)
+
+    def test_accounts_share_their_limits(self):
+        self.ask("account", "import", ASSOCIATIONS)
+        self.ask("quota", "--account", "science", "--set", "jobs=1")
+        job = json.loads(self.ask("--as", "nobody", "job", "register", "--all", "--json"))
+        self.assertEqual(job["account"], "atlas")
+        self.assertIn("account:science holds 1", self.refused("--as", "nobody", "job", "register", "--all"))
+        self.ask("--as", "nobody", "job", "register", "--all", "--account", "chemistry")
+        # Users name accounts that they are in; a scheduler is believed before the next import.
+        for account, words in (("science", "nobody is not in account science but in atlas, chemistry"),
+                               ("biology", "no account is named biology")):
+            register = ["job", "register", "--all", "--account", account, "--json"]
+            self.assertIn(words, self.refused(*register, user="nobody"))
+        self.assertEqual(json.loads(self.ask("--as", "daemon", *register))["account"], "biology")
+        create = ["placement", "create", "--nodes", "1", "--candidates", "n0000", "--account", "biology", "--json"]
+        self.assertIn("no account is named biology", self.refused(*create, user="daemon"))
+        self.assertEqual(json.loads(self.ask("--as", "daemon", *create))["account"], "biology")
 
     def test_account_of_deeds_outlives_a_kill(self):
         job = self.register("bin")

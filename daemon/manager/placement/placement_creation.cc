@@ -165,8 +165,9 @@ absl::Status CheckCount(size_t requests) {
 
 absl::StatusOr<Payer> Placements::FindPayer(const CreatePlacementArgs& args) const {
   Payer payer{args.owner, args.actor.is_administrator};
-  ASSIGN_OR_RETURN(payer.account, tables_->quotas.accounts()->Choose(args.owner, args.task.account,
-                                                                     args.actor.is_administrator));
+  ASSIGN_OR_RETURN(payer.account,
+                   tables_->quotas.accounts()->Choose(args.owner, args.task.account,
+                                                      MayNameAnyAccount(args.actor)));
   payer.partition = args.task.partition;
   return payer;
 }
