@@ -108,8 +108,8 @@ def die_with_parent():
 class SlurmCluster:
     def __init__(self, nodes, settings="", topology="tree", name="copse"):
         """`nodes`: their names, as many as hosts. `settings`: more lines of slurm.conf, where
-        {directory} is the scratch directory. `topology`: the plugin; tree needs a topology.conf
-        before start()."""
+        {directory} is the scratch directory and {accounting_port} a port of the cluster's. `topology`: the plugin;
+        tree needs a topology.conf before start()."""
         self.name = name
         self.nodes = list(nodes)
         self.directory = tempfile.mkdtemp(prefix="coppice-slurm-")
@@ -117,13 +117,14 @@ class SlurmCluster:
         for folder in ("munge", "spool", "state", "out"):
             os.mkdir(os.path.join(self.directory, folder), 0o755)
         os.chmod(self.path("out"), 0o777)
-        self.port, self.lock = reserve_ports(1 + len(self.nodes))
+        self.port, self.lock = reserve_ports(2 + len(self.nodes))
+        self.accounting_port = self.port + 1 + len(self.nodes)
         self.configuration = self.path("slurm.conf")
         with open(self.configuration, "w", encoding="utf-8") as file:
             file.write(CONFIGURATION.format(
                 name=name, directory=self.directory, topology=topology, port=self.port, nodes=",".join(self.nodes),
                 first=self.port + 1, last=self.port + len(self.nodes)))
-            file.write(settings.format(directory=self.directory))
+            file.write(settings.format(directory=self.directory, accounting_port=self.accounting_port))
         self.environment = {**os.environ, "SLURM_CONF": self.configuration}
         self.processes = {}
         atexit.register(self.end)  # unittest's clean-ups do not run on Ctrl-C
@@ -140,7 +141,17 @@ class SlurmCluster:
                 env=self.environment, preexec_fn=die_with_parent)
 
     def start(self, with_nodes=True):
-        """munged and slurmctld, and the nodes' slurmds until all are idle."""
+        """munged, unless it runs, and slurmctld, and the nodes' slurmds until all are idle."""
+        if "munged" not in self.processes:
+            self.start_munged()
+        self.start_controller()
+        if with_nodes:
+            for node in self.nodes:
+                self.start_node(node)
+            self.wait_until_idle()
+        return self
+
+    def start_munged(self):
         key = self.path("munge", "key")
         with open(key, "wb") as file:
             file.write(os.urandom(1024))
@@ -151,12 +162,6 @@ class SlurmCluster:
                     "--log-file=" + self.path("munge", "log"),
                     "--seed-file=" + self.path("munge", "seed"))
         wait_until(lambda: os.path.exists(self.path("munge", "socket")), "munged")
-        self.start_controller()
-        if with_nodes:
-            for node in self.nodes:
-                self.start_node(node)
-            self.wait_until_idle()
-        return self
 
     def start_controller(self):
         self.launch("slurmctld", "/usr/sbin/slurmctld", "-D")

@@ -12,9 +12,9 @@ import unittest
 
 FOLDER = sys.argv.pop(1)
 sys.path.insert(0, FOLDER)
-comment, daemon, hooks, journal, known_jobs, leases, registrar, settings, slurm, steering, steward = (
+accounts, comment, daemon, hooks, journal, known_jobs, leases, registrar, settings, slurm, steering, steward = (
     importlib.import_module("coppice_slurm." + name)
-    for name in ("comment", "daemon", "hooks", "journal", "known_jobs", "leases", "registrar",
+    for name in ("accounts", "comment", "daemon", "hooks", "journal", "known_jobs", "leases", "registrar",
                  "settings", "slurm", "steering", "steward"))
 
 # One row of squeue: the values of a job that waits, and what is different with this one.
@@ -139,6 +139,12 @@ class Told:
     def admin_comment(self, number):
         return "coppice-placement=3"
 
+    def checks_accounts(self):
+        return True
+
+    def facts(self, number):
+        return {"NumTasks": "N/A", "Account": "(null)"}
+
     def comment(self, number):
         return "(null)"
 
@@ -250,17 +256,18 @@ class SteeringTest(unittest.TestCase):
 class PlaceTest(unittest.TestCase):
     """What the daemon is asked for when a job's user said what it does."""
 
-    def placed(self, text, refuses=False, tasks="4"):
+    def placed(self, text, refuses=False, tasks="4", account="(null)"):
         told, asked = Told(), Asked({"id": "3", "nodes": ["n1"], "node_list": "n1"})
         told.comment = lambda number: text
-        told.facts = lambda number: {"NumTasks": tasks}
+        told.facts = lambda number: {"NumTasks": tasks, "Account": account}
         if refuses:
             def search(*arguments, **how):
                 asked.questions.append((arguments, how))
                 raise daemon.Refused("no pattern is stored as a [NOT_FOUND]")
             asked.search = search
         steering.Steering(settings.Settings(), told, asked, SILENT, "copse").place(WAITING, ["n1"])
-        return [[word for word in arguments if "pattern" in word or "rank" in word or "tree" in word]
+        return [[word for word in arguments
+                 if any(part in word for part in ("pattern", "rank", "tree", "account"))]
                 for arguments, _ in asked.questions]
 
     def test_what_the_user_said_is_handed_on(self):
@@ -269,6 +276,7 @@ class PlaceTest(unittest.TestCase):
         self.assertEqual(self.placed("coppice-pattern=--help"),
                          [["--pattern=--help", "--ranks-per-node"]])
         self.assertEqual(self.placed("coppice-pattern=a", tasks="5"), [[]])  # 5 on 2 nodes
+        self.assertEqual(self.placed("mine", account="physics"), [["--account=physics"]])
 
     def test_a_pattern_that_is_refused_is_left_out(self):
         self.assertEqual(self.placed("coppice-pattern=a coppice-trees=2", refuses=True),
@@ -288,7 +296,7 @@ class PlaceTest(unittest.TestCase):
 
 class OrderTest(unittest.TestCase):
     FACTS = {"NumTasks": "4", "RestartCnt": "0", "SubmitTime": "T", "TimeLimit": "",
-             "BatchFlag": "1", "cpus-per-task": "1"}
+             "BatchFlag": "1", "cpus-per-task": "1", "Account": "(null)"}
     CPUS = {"SLURM_JOB_CPUS_PER_NODE": "4(x2)"}
 
     def allocation(self, **facts):
@@ -365,6 +373,62 @@ class OrderTest(unittest.TestCase):
             placement = {"nodes": ["n2", "n1"], "permutation": [3, 0, 1, 2], **change}
             self.assertEqual(made.start_placement(self.allocation(), 60, given, {}), (None, False))
             self.assertEqual(asked.questions[-1][0][:2], ("placement", "release"))
+
+
+class AccountsTest(unittest.TestCase):
+    """Which account a job has, and what becomes of answers of sacctmgr that are none."""
+
+    def test_accounts_that_slurm_looked_at_are_handed_on(self):
+        told = Told()
+        self.assertEqual(accounts.on_account(told, {"Account": "--as=root"}), ["--account=--as=root"])
+        for nothing in "", "(null)", "N/A":
+            self.assertEqual(accounts.on_account(told, {"Account": nothing}), [])
+        told.checks_accounts = lambda: False
+        self.assertEqual(accounts.on_account(told, {"Account": "physics"}), [])
+        with tempfile.TemporaryDirectory() as scratch:
+            for words, checks in (("none", False), ("associations,limits,qos", True), ("safe", False)):
+                self.stand_in(scratch, "scontrol", f"echo 'AccountingStorageEnforce = {words}'")
+                self.assertEqual(slurm.Slurm(self.chosen(scratch)).checks_accounts(), checks, words)
+
+    @staticmethod
+    def stand_in(folder, name, script):
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n" + script + "\n")
+        os.chmod(path, 0o755)
+        return path
+
+    def chosen(self, folder):
+        path = os.environ["PATH"]
+        os.environ["PATH"] = folder + ":" + path
+        self.addCleanup(os.environ.__setitem__, "PATH", path)
+        return settings.Settings(state_dir=folder)
+
+    def test_answers_that_are_none_are_told_once_and_tried_again(self):
+        said, asked = [], Asked({})
+        with tempfile.TemporaryDirectory() as scratch:
+            self.stand_in(scratch, "scontrol", "echo 'ClusterName = copse'")
+            self.stand_in(scratch, "sacctmgr", 'echo "$*"; test "$3" = assoc || exit $(cat "$0.status")')
+            log = types.SimpleNamespace(say=lambda text, **_: said.append(text))
+            imports = accounts.AccountsImport(slurm.Slurm(self.chosen(scratch)), asked, log)
+            for status, is_fresh in (("0", True), ("1", False), ("1", False), ("0", True)):
+                with open(os.path.join(scratch, "sacctmgr.status"), "w", encoding="utf-8") as file:
+                    file.write(status)
+                self.assertEqual(imports.round(), is_fresh)
+            # Half an answer is none.
+            ((arguments, how), _) = asked.questions
+            self.assertEqual(arguments, ("account", "import", "-", "--cluster", "copse"))
+            self.assertEqual(how["stdin"].split("\n"),
+                             ["-P show assoc cluster=copse format=cluster,account,user,parentname",
+                              "-P show user withassoc cluster=copse format=cluster,user,defaultaccount", ""])
+            asked.answer = daemon.Refused("standard input: no account is in it [NOT_FOUND]")
+            self.assertEqual([imports.round(), imports.round()], [False, False])
+            asked.answer = daemon.Away("gone")
+            self.assertFalse(imports.round())
+        self.assertEqual(len(said), 3, said)
+        self.assertIn("not imported: sacctmgr -P show user", said[0])
+        self.assertEqual(said[1], "accounts are imported again")
+        self.assertIn("NOT_FOUND", said[2])
 
 
 class DaemonTest(unittest.TestCase):

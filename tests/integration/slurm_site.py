@@ -40,6 +40,7 @@ retry_s = 1
 steer_s = {steer_s}
 poll_s = 0.2
 lease_s = {lease_s}
+accounts_s = {accounts_s}
 state_dir = "{directory}/notes"
 slurm_conf = "{directory}/slurm.conf"
 log_file = "{directory}/coppice-slurm.log"
@@ -47,7 +48,7 @@ log_file = "{directory}/coppice-slurm.log"
 
 
 class SlurmSite:
-    def __init__(self, coppiced, coppicectl, plan, deploy, topology="none"):
+    def __init__(self, coppiced, coppicectl, plan, deploy, topology="none", slurm_settings=""):
         self.coppicectl = coppicectl
         self.daemon = Coppiced(coppiced, fabric="umad", entries=4)
         # Users of jobs connect to the daemon's socket: the nodes here have no agents.
@@ -63,7 +64,7 @@ class SlurmSite:
         self.subnet.manage()
         self.start_daemon()
         self.good("fabric", "sweep")
-        self.cluster = SlurmCluster(HOSTS, SCRIPTS, topology)
+        self.cluster = SlurmCluster(HOSTS, SCRIPTS + slurm_settings, topology)
         self.deploy = deploy
         self.install()
         self.steward = None
@@ -120,14 +121,14 @@ class SlurmSite:
         os.chmod(path, mode)
         return path
 
-    def install(self, patience_s=20, steer_s=20, lease_s=3600):
+    def install(self, patience_s=20, steer_s=20, lease_s=3600, accounts_s=0):
         """The scripts are run through others that say where the test has its files; a site has them
         where they look by themselves."""
         directory = self.cluster.directory
         os.makedirs(self.cluster.path("notes"), exist_ok=True)
         self.settings = self.write("slurm.toml", SETTINGS.format(
             server=self.daemon.address, coppicectl=self.coppicectl, directory=directory,
-            patience_s=patience_s, steer_s=steer_s, lease_s=lease_s))
+            patience_s=patience_s, steer_s=steer_s, lease_s=lease_s, accounts_s=accounts_s))
         self.write("ctld-hook", f'#!/bin/sh\nexec "{self.deploy}/coppice-slurm" '
                    f'--config "{self.settings}"\n', 0o755)
         for script in ("node-prolog", "node-epilog", "task-prolog"):

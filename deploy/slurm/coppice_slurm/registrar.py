@@ -10,6 +10,7 @@ import dataclasses
 import os
 import re
 
+from coppice_slurm.accounts import on_account
 from coppice_slurm.comment import NO_WISHES, in_partition, marked
 from coppice_slurm.daemon import Refused
 from coppice_slurm.known_jobs import KnownJobs
@@ -89,7 +90,8 @@ class Registrar:
         # Another one for each run of a job: a job that was requeued was submitted anew.
         run = f"{name}@{allocation.facts['SubmitTime']}.{allocation.facts['RestartCnt']}"
         command = ("job", "register", "--endpoints", "-", "--name", name, "--lease",
-                   f"{lease_s:.0f}s", *in_partition(wishes), "--request-id")
+                   f"{lease_s:.0f}s", *in_partition(wishes),
+                   *on_account(self.slurm, allocation.facts), "--request-id")
         stdin = "".join(host + "\n" for host in hosts)
         try:
             return self.daemon.ask(*command, run, stdin=stdin, **how)["id"]

@@ -29,14 +29,17 @@ class Settings:
     steer_s: float = 5.0
     poll_s: float = 1.0
     lease_s: float = 600.0
+    accounts_s: float = 0.0
     state_dir: str = "/run/coppice-slurm"
     slurm_conf: str = ""
     log_file: str = ""
 
     def check(self):
         """The first key with a value that makes no sense, and what would; None if all do."""
-        if self.patience_s <= 0 or self.poll_s <= 0 or self.retry_s < 0 or self.steer_s < 0:
-            return "patience_s, poll_s, retry_s and steer_s are seconds, not negative"
+        if self.patience_s <= 0 or self.poll_s <= 0:
+            return "patience_s and poll_s are seconds, more than 0"
+        if self.retry_s < 0 or self.steer_s < 0 or self.accounts_s < 0:
+            return "retry_s, steer_s and accounts_s are seconds, not negative"
         if not 10 <= self.lease_s <= 86400:
             return "lease_s is 10 s to 86400 s"
         return None

@@ -21,8 +21,8 @@ QUEUE_FORMAT = {"%A": "id", "%t": "state", "%r": "reason", "%D": "nodes", "%h": 
                 "%Q": "priority", "%v": "reservation", "%U": "uid", "%K": "array_index",
                 "%N": "node_list"}
 # Of squeue -O, in columns of a width, so that nothing that a user wrote can pass for another field.
-FACTS = ("NumTasks", "RestartCnt", "SubmitTime", "TimeLimit", "BatchFlag", "cpus-per-task")
-WIDTH = 32
+FACTS = ("NumTasks", "RestartCnt", "SubmitTime", "TimeLimit", "BatchFlag", "cpus-per-task", "Account")
+WIDTH = 256  # as long as the name of an account may be
 
 
 def lines_of(text):
@@ -73,11 +73,25 @@ class Slurm:
             raise Failed(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
 
-    def cluster(self):
-        found = re.search(r"^ClusterName\s*=\s*(\S+)", self.run("scontrol", "show", "config"), re.M)
+    def configured(self, key):
+        found = re.search(rf"^{key}\s*=\s*(\S+)", self.run("scontrol", "show", "config"), re.M)
         if found is None:
-            raise Failed("scontrol show config: no ClusterName")
+            raise Failed(f"scontrol show config: no {key}")
         return found.group(1)
+
+    def cluster(self):
+        return self.configured("ClusterName")
+
+    def checks_accounts(self):
+        """Whether jobs have only accounts that their users are in; else users name what they like."""
+        return "associations" in self.configured("AccountingStorageEnforce").split(",")
+
+    def associations(self, cluster):
+        """Who is in which account, and whose default which is, as coppicectl account import reads it."""
+        return "".join(
+            self.run("sacctmgr", "-P", "show", *what, f"cluster={cluster}", f"format={columns}")
+            for what, columns in ((["assoc"], "cluster,account,user,parentname"),
+                                  (["user", "withassoc"], "cluster,user,defaultaccount")))
 
     def facts(self, number):
         """FACTS of a job, by name."""
@@ -89,7 +103,7 @@ class Slurm:
         """What administrators noted with a job."""
         # Alone: scontrol shows it among what users wrote.
         row = self.run("squeue", "--noheader", "--all", "-j", str(number), "-O",
-                       f"admin_comment:{2 * WIDTH}")
+                       f"admin_comment:{WIDTH}")
         return row.split("\n")[0].strip()
 
     def comment(self, number):

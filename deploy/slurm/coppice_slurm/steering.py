@@ -13,6 +13,7 @@ A job that does not fit now keeps its partition's turn: no later one is steered 
 
 import time
 
+from coppice_slurm.accounts import on_account
 from coppice_slurm.comment import NO_WISHES, in_partition, wishes_in
 from coppice_slurm.daemon import Away, Refused
 from coppice_slurm.registrar import PLACEMENT_MARK, even_ranks, name_of
@@ -133,11 +134,12 @@ class Steering:
 
     def place(self, job, candidates):
         """A placement for what the job does, if its user said that. Away, Refused, Failed."""
-        wishes, each = self.wishes_of(job)
+        wishes, each, account = self.wishes_of(job)
         command = ["placement", "create", "--nodes", job["nodes"], "--candidates", "-", "--name",
                    name_of(self.cluster, job["id"]), "--term",
                    f"{self.settings.steer_s + self.settings.retry_s:.0f}s",
-                   *(["--trees", str(wishes.trees)] if wishes.trees else []), *in_partition(wishes)]
+                   *(["--trees", str(wishes.trees)] if wishes.trees else []), *in_partition(wishes),
+                   *account]
         how = {"user": job["uid"], "stdin": "".join(node + "\n" for node in candidates)}
         if each is not None:
             try:
@@ -148,16 +150,16 @@ class Steering:
         return self.daemon.ask(*command, **how)
 
     def wishes_of(self, job):
-        """And ranks on each node, None without a pattern that has a use. What cannot be read the prolog
-        tells."""
+        """And ranks on each node, None without a pattern that has a use, and options for its account. What
+        cannot be read the prolog tells."""
         try:
             wishes = wishes_in(self.slurm.comment(job["id"]))
-            if not wishes.pattern:
-                return wishes, None
-            return wishes, even_ranks(self.slurm.facts(job["id"]), int(job["nodes"]))
+            facts = self.slurm.facts(job["id"])
+            each = even_ranks(facts, int(job["nodes"])) if wishes.pattern else None
+            return wishes, each, on_account(self.slurm, facts)
         except Failed as error:
             self.journal.say(str(error))
-            return NO_WISHES, None
+            return NO_WISHES, None, []
 
     def tell(self, number, **values):
         """False: the job has gone or changed meanwhile, which is nobody's fault."""

@@ -5,6 +5,8 @@
   - ends Coppice's jobs that Slurm no longer has: their epilog did not reach the daemon,
   - registers jobs that run and are none of Coppice's: the daemon was away at their start.
 
+Beside its rounds it imports accounts, where that is asked for (accounts.py).
+
 It remembers which jobs it may end (known_jobs.py) and nothing else that it could not find out anew, and
 is not needed for jobs to run."""
 
@@ -14,6 +16,7 @@ import signal
 import threading
 import time
 
+from coppice_slurm.accounts import keep_accounts
 from coppice_slurm.comment import job_in
 from coppice_slurm.daemon import Away, Daemon, Refused
 from coppice_slurm.journal import Journal
@@ -157,6 +160,8 @@ def run(settings):
         signal.signal(number, lambda *_: over.set())
     journal = Journal(settings, "coppice-slurm-steward", also_stderr=True)
     os.makedirs(settings.state_dir, exist_ok=True)
+    if settings.accounts_s > 0:
+        threading.Thread(target=keep_accounts, args=(settings, journal, over), daemon=True).start()
     steward, told = None, ""
     while not over.is_set():
         try:
