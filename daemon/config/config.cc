@@ -54,6 +54,7 @@ void ReadQuotas(TomlSection& quotas, Config& config) {
     if (value == 0) value = QuotaLimit::kNone;
   };
   for (const QuotaWords& words : kQuotaWords) {
+    if (words.quota == Quota::kWeight) continue;  // a tenant's alone
     QuotaLimit& limit = options[words.quota];
     if (words.quota == Quota::kLeaseSeconds) {
       absl::Duration longest = absl::Seconds(limit.value);

@@ -167,6 +167,7 @@ std::vector<ConfigKey> CallerKeys(absl::string_view table, CallerBounds Admissio
 std::vector<ConfigKey> QuotaKeys() {
   std::vector<ConfigKey> keys;
   for (const QuotaWords& words : kQuotaWords) {
+    if (words.quota == Quota::kWeight) continue;
     const bool is_lease = words.quota == Quota::kLeaseSeconds;
     const auto limit = [quota = words.quota](auto& config) -> auto& {
       return config.manager.quotas[quota];

@@ -366,6 +366,7 @@ absl::StatusOr<TreeDraft> Grants::Plan(PlanBasis& basis, const Job& job, const C
     if (draft.ok()) absl::StrAppend(&draft->record.reason, kOverLinks);
   }
   if (absl::IsResourceExhausted(draft.status())) {
+    if (!full.empty()) tables_->quotas.NoteAsking(PayerOf(*job.record), clock_->Monotonic());
     std::lock_guard lock(tables_->mu);
     tables_->activity.Refused(full);
   }
@@ -541,6 +542,7 @@ absl::StatusOr<BatchDraft> Grants::Plan(PlanBasis& basis, const Job& job,
     }
   }
   if (!full.empty()) {
+    tables_->quotas.NoteAsking(PayerOf(*job.record), clock_->Monotonic());
     std::lock_guard lock(tables_->mu);
     tables_->activity.Refused(full);
   }

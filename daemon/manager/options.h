@@ -38,9 +38,10 @@ enum class Quota : uint8_t {
   kLeaseSeconds,    // of a job's lease and of a placement's term
   kSwitchEntries,   // of any one switch
   kPlannerSeconds,  // of processors, in an hour: for trees, orders of ranks and placements
+  kWeight,  // of a tenant, 1 unless it is set: what it has of what all share while others ask
 };
 inline constexpr size_t kCountedQuotas = 8;
-inline constexpr size_t kQuotas = 12;
+inline constexpr size_t kQuotas = 13;
 
 inline bool IsCounted(Quota quota) { return static_cast<size_t>(quota) < kCountedQuotas; }
 
@@ -66,6 +67,7 @@ inline constexpr std::array<QuotaWords, kQuotas> kQuotaWords = {{
     {Quota::kSwitchEntries, "switch_entries", "entries of one switch", "release trees"},
     {Quota::kPlannerSeconds, "planner_seconds", "seconds of the planner in an hour",
      "wait, as what was spent is forgotten with the hour"},
+    {Quota::kWeight, "weight", "parts of what tenants share", ""},
 }};
 inline std::optional<Quota> FindQuota(absl::string_view name) {
   for (const QuotaWords& words : kQuotaWords) {

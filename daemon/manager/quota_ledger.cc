@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "daemon/base/status_macros.h"
 #include "daemon/manager/placement/placement_view.h"
 
 namespace coppice {
@@ -184,6 +185,73 @@ absl::Status QuotaLedger::OverOwn(const Level& level, const Payer& payer, Quota 
   return status;
 }
 
+void QuotaLedger::NoteAsking(const Payer& payer, absl::Duration now) {
+  const std::string tenant = TenantOf(payer);
+  if (tenant.empty()) return;
+  std::lock_guard lock(mu_);
+  now_ = std::max(now_, now);
+  absl::erase_if(asking_, [&](const auto& one) { return one.second <= now_; });
+  asking_[tenant] = now_ + kAsking;
+}
+
+void QuotaLedger::SetReserved(absl::flat_hash_map<std::string, int64_t> entries) {
+  std::lock_guard lock(mu_);
+  reserved_ = std::move(entries);
+}
+
+int64_t QuotaLedger::ShareOf(absl::string_view tenant) const {
+  int64_t sum = 0;
+  const auto weight_of = [&](absl::string_view name) {
+    return std::min<int64_t>(OwnLimit({QuotaHolder::kTenant, name}, Quota::kWeight).value_or(1),
+                             1'000'000);
+  };
+  const auto& holders = uses_[At(QuotaHolder::kTenant)];
+  const auto holds = [&](absl::string_view name) {
+    const auto found = holders.find(name);
+    return found != holders.end() && found->second.ordinary[Quota::kEntries] > 0;
+  };
+  for (const auto& [name, use] : holders) sum += holds(name) ? weight_of(name) : 0;
+  for (const auto& [name, until] : asking_) {
+    if (until > now_ && !holds(name)) sum += weight_of(name);
+  }
+  const bool is_counted = holds(tenant) || asking_.contains(tenant);
+  if (!is_counted) sum += weight_of(tenant);
+  const int64_t whole = ForUsers(Quota::kEntries);
+  if (sum == 0 || whole == QuotaLimit::kNone) return whole;
+  const double share = static_cast<double>(weight_of(tenant)) / static_cast<double>(sum);
+  const auto reserved = reserved_.find(tenant);
+  return std::max(static_cast<int64_t>(share * static_cast<double>(whole)),
+                  reserved == reserved_.end() ? 0 : reserved->second);
+}
+
+absl::Status QuotaLedger::JudgeShare(absl::string_view tenant, int64_t more) const {
+  if (more <= 0 || asking_.empty()) return absl::OkStatus();
+  const QuotaWords& words = WordsOf(Quota::kEntries);
+  const int64_t held =
+      tenant.empty() ? 0 : OrdinaryUse({QuotaHolder::kTenant, tenant}, Quota::kEntries);
+  const int64_t share = ShareOf(tenant);
+  if (tenant.empty() || held + more <= share) return absl::OkStatus();
+  for (const auto& [other, until] : asking_) {
+    if (until <= now_ || other == tenant) continue;
+    const int64_t others = OrdinaryUse({QuotaHolder::kTenant, other}, Quota::kEntries);
+    const int64_t others_share = ShareOf(other);
+    if (others >= others_share) continue;
+    absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
+        "tenant:", tenant, " holds ", held, " ", words.unit, ", asks for ", more,
+        " more, and its share is ", share, " while tenant:", other, " asks, which has ", others,
+        " of its ", others_share, "; wait until it has its share, ", words.make_room,
+        ", or ask an administrator for more weight (coppicectl quota --tenant ", tenant,
+        " --set weight=2)"));
+    status.SetPayload(
+        kHoldersPayload,
+        absl::Cord(absl::StrCat("tenant:", tenant, " ", held, " ", words.unit, ", of its share of ",
+                                share, "\ntenant:", other, " ", others, " ", words.unit,
+                                ", of its share of ", others_share, ", and asks")));
+    return status;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status QuotaLedger::OverShare(Quota quota, int64_t used, int64_t more, int64_t limit) const {
   const QuotaWords& words = WordsOf(quota);
   absl::Status status = absl::ResourceExhaustedError(
@@ -275,6 +343,7 @@ absl::Status QuotaLedger::Judge(const Payer& payer, const QuotaAmounts& amounts,
       return OverShare(quota, ordinary_.of[i], more, for_users);
     }
   }
+  RETURN_IF_ERROR(JudgeShare(tenant, amounts[Quota::kEntries]));
   return entries.empty() ? absl::OkStatus() : JudgeEntries(levels, entries);
 }
 
@@ -367,9 +436,10 @@ double QuotaLedger::Spent::By(absl::Duration now) const {
          std::exp(-absl::FDivDuration(std::max(now - at, absl::ZeroDuration()), kPlannerMemory));
 }
 
-absl::Status QuotaLedger::CheckPlanner(const Payer& payer, absl::Duration now) const {
+absl::Status QuotaLedger::CheckPlanner(const Payer& payer, absl::Duration now) {
   if (payer.is_exempt) return absl::OkStatus();
   std::lock_guard lock(mu_);
+  now_ = std::max(now_, now);
   std::string tenant;
   for (const Level& level : LevelsOf(payer.user, payer.account, payer.partition, tenant)) {
     const int64_t limit = LimitOf(level, Quota::kPlannerSeconds);
@@ -386,7 +456,7 @@ absl::Status QuotaLedger::CheckPlanner(const Payer& payer, absl::Duration now) c
 void QuotaLedger::SpendPlanner(const Payer& payer, absl::Duration spent, absl::Duration now) {
   constexpr size_t kManyHolders = 1024;
   std::lock_guard lock(mu_);
-  spent_at_ = std::max(spent_at_, now);
+  now_ = std::max(now_, now);
   std::string tenant;
   for (const Level& level : LevelsOf(payer.user, payer.account, payer.partition, tenant)) {
     auto& holders = spent_[At(level.kind)];
@@ -456,7 +526,7 @@ std::vector<QuotaStanding> QuotaLedger::StandingOf(const QuotaHolderName& holder
     } else if (one.quota == Quota::kPlannerSeconds) {
       const auto& holders = spent_[At(level.kind)];
       const auto found = holders.find(level.name);
-      if (found != holders.end()) one.used = static_cast<int64_t>(found->second.By(spent_at_));
+      if (found != holders.end()) one.used = static_cast<int64_t>(found->second.By(now_));
     }
     standing.push_back(one);
   }

@@ -83,6 +83,9 @@ void SetHolders(std::vector<std::pair<int64_t, std::string>> lines, absl::Status
 // of the whole, at least 1. Ordinary users together never take the last so many percent of a whole.
 // What administrators take is counted and never refused.
 //
+// Tenants share entries by weight. As long as one that has less than its share was refused a tree
+// for want of entries not long ago, the others take no more beyond theirs; else all is anybody's.
+//
 // Thread-safe. Its lock is a leaf: nothing else is taken under it.
 class QuotaLedger {
  public:
@@ -121,11 +124,19 @@ class QuotaLedger {
   std::vector<SwitchIndex> Restrict(const Payer& payer, const Fabric& fabric,
                                     absl::Span<SwitchCapacity> capacity) const;
 
+  // --- Shares of tenants ---
+  // How long who was refused counts as one who asks.
+  static constexpr absl::Duration kAsking = absl::Minutes(1);
+  // The payer's tenant lacks entries of switches; `now` by Clock::Monotonic.
+  void NoteAsking(const Payer& payer, absl::Duration now);
+  // Entries that reservations keep for tenants now, which are theirs beyond their shares.
+  void SetReserved(absl::flat_hash_map<std::string, int64_t> entries);
+
   // --- The planner's time ---
   // What was spent an hour ago counts by 1/e.
   static constexpr absl::Duration kPlannerMemory = absl::Hours(1);
   // RESOURCE_EXHAUSTED: a level of the payer has spent what it may; `now` by Clock::Monotonic.
-  absl::Status CheckPlanner(const Payer& payer, absl::Duration now) const;
+  absl::Status CheckPlanner(const Payer& payer, absl::Duration now);
   void SpendPlanner(const Payer& payer, absl::Duration spent, absl::Duration now);
 
   // RESOURCE_EXHAUSTED: longer than the user may have; `what` begins the message: "lease".
@@ -180,6 +191,10 @@ class QuotaLedger {
   absl::Status OverOwn(const Level& level, const Payer& payer, Quota quota, int64_t more) const;
   absl::Status Over(const Level& level, const Payer& payer, Quota quota, int64_t used,
                     absl::string_view asked) const;
+  // Of the entries of all switches, among tenants that hold some or ask.
+  int64_t ShareOf(absl::string_view tenant) const;
+  // Beyond its share while another is below its own and asks.
+  absl::Status JudgeShare(absl::string_view tenant, int64_t more) const;
   absl::Status OverShare(Quota quota, int64_t used, int64_t more, int64_t limit) const;
   Use& UseAt(const Level& level);
   void ForgetIfNone(const Level& level);
@@ -194,8 +209,10 @@ class QuotaLedger {
   PerHolder<Use> uses_;                    // [QuotaHolder] of whoever holds something
   absl::flat_hash_map<Leaf, Use> leaves_;  // the same, apart
   PerHolder<Spent> spent_;                 // [QuotaHolder] of the planner's time
-  absl::Duration spent_at_;                // the last of them
-  QuotaAmounts ordinary_, all_;            // the sums
+  absl::flat_hash_map<std::string, absl::Duration> asking_;  // tenants, and until when
+  absl::flat_hash_map<std::string, int64_t> reserved_;       // entries, of tenants
+  absl::Duration now_;                                       // the latest that was told
+  QuotaAmounts ordinary_, all_;                              // the sums
 };
 
 }  // namespace coppice

@@ -146,6 +146,7 @@ void ToProto(const QuotaLedger& quotas, const QuotaHolderName& holder, v1::Holde
       break;
   }
   for (const QuotaStanding& standing : quotas.StandingOf(holder)) {
+    if (standing.quota == Quota::kWeight && holder.kind != QuotaHolder::kTenant) continue;
     const QuotaWords& words = kQuotaWords[static_cast<size_t>(standing.quota)];
     v1::QuotaLimit& limit = *message.add_limits();
     limit.set_name(std::string(words.name));

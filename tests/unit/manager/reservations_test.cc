@@ -295,5 +295,43 @@ TEST_F(ReservationsTest, NeverBelowAReservation) {
   EXPECT_GT(reserved, 10u);
 }
 
+// An idle fabric is all of who asks; when another asks, nothing more beyond one's share.
+TEST_F(ReservationsTest, TenantsShareByWeightWhileOthersAsk) {
+  const JobId a = JobOf("a"), b = JobOf("b");
+  std::vector<TreeId> of_a = FillWith(a);
+  ASSERT_EQ(of_a.size(), 18u) << "nobody else asks";
+  EXPECT_TRUE(FillWith(b).empty());
+  const auto release = [&](size_t trees) {
+    for (; trees > 0; --trees) {
+      ASSERT_TRUE(Release(of_a.back()).ok());
+      of_a.pop_back();
+    }
+  };
+  release(2);
+  absl::Status refusal;
+  EXPECT_TRUE(FillWith(a, &refusal).empty());
+  EXPECT_THAT(std::string(refusal.message()),
+              AllOf(HasSubstr("tenant:a holds 16 entries of switches"),
+                    HasSubstr("its share is 9 while tenant:b asks, which has 0 of its 9")));
+  EXPECT_EQ(FillWith(b).size(), 2u);
+  release(8);
+  EXPECT_EQ(FillWith(a).size(), 1u) << "up to its share";
+  EXPECT_EQ(FillWith(b).size(), 7u);
+  // By weight: b's share is 4, of which it has 9.
+  Answer<QuotaRecord> answer;
+  manager_->SetQuota({{QuotaHolder::kTenant, "a", "weight", 3}}, {}, answer.Callback());
+  ASSERT_TRUE(answer.Get().ok());
+  release(1);
+  EXPECT_EQ(FillWith(a).size(), 1u);
+  EXPECT_TRUE(FillWith(a, &refusal).empty());
+  EXPECT_THAT(std::string(refusal.message()), HasSubstr("no free entry"));
+  release(1);
+  EXPECT_TRUE(FillWith(b, &refusal).empty());
+  EXPECT_THAT(std::string(refusal.message()),
+              HasSubstr("its share is 4 while tenant:a asks, which has 8 of its 13"));
+  clock_.Advance(absl::Minutes(2));
+  EXPECT_EQ(FillWith(b).size(), 1u) << "nobody asks any more";
+}
+
 }  // namespace
 }  // namespace coppice::reservations_test
