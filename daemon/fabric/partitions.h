@@ -71,6 +71,8 @@ class Partitions final {
   bool empty() const { return table_of_.empty(); }
   size_t port_count() const { return table_of_.size(); }
 
+  // False: its table was never read; it may have any key.
+  bool IsKnown(Guid port) const { return table_of_.contains(port); }
   // Empty: nothing is known of the port, or it has no key.
   absl::Span<const uint16_t> TableOf(Guid port) const;
   Membership Of(Guid port, PartitionNum partition) const;

@@ -6,8 +6,8 @@
 //      +--- a port's link is up and its cable not yet known: NodeInfo one hop further
 //
 // and then SMInfo of the subnet manager and, if tables are wanted, P_KeyTable blocks of each
-// adapter port, of a switch's port 0 and of where switches look at keys, and of each switch
-// SwitchInfo -> LinearForwardingTable blocks.
+// adapter port, of a switch's port 0 and, after SwitchInfo, of where switches look at keys, and of
+// each switch SwitchInfo -> LinearForwardingTable blocks.
 //
 // A node is known by its GUID, so the several ports of an adapter and the many routes to a switch
 // meet in one record; a cable is known once either end has named the other, and is followed once.
@@ -36,7 +36,7 @@ constexpr size_t kMaxNodes = kMaxUnicastLid;
 // requests where there are 8,192 LIDs, many windows' worth.
 constexpr uint32_t kTablesAtATime = 64;
 // Nodes whose tables of partitions are.
-constexpr uint32_t kPartitionsAtATime = 4096;
+constexpr uint32_t kPartitionsAtATime = 1024;
 // A P_KeyTable's modifier: the port of a switch, and the block (IBA vol. 1, 14.2.5.7).
 constexpr uint32_t kPortShift = 16, kBlockMask = 0xFFFF;
 // Sends to a subnet manager that may be gone, which is waited for 0.7 s then.
@@ -56,7 +56,7 @@ std::string Refusal(const MadOutcome& outcome) {
 
 class Discovery {
  public:
-  explicit Discovery(MadEngine& engine) : engine_(engine) {}
+  Discovery(MadEngine& engine, const Partitions* known) : engine_(engine), known_(known) {}
 
   absl::StatusOr<SubnetRecord> Read(const SweepOptions& options) {
     engine_.Submit(MadRequest());
@@ -78,10 +78,11 @@ class Discovery {
     }
     AskManager();
     RETURN_IF_ERROR(RunAll());
-    if (options.read_forwarding_tables) {
+    if (options.read_forwarding_tables) known_ = nullptr;  // anew
+    if (options.read_forwarding_tables || options.keep_forwarding_tables) {
       RETURN_IF_ERROR(ReadPartitions(options.between));
-      RETURN_IF_ERROR(ReadTables(options.between));
     }
+    if (options.read_forwarding_tables) RETURN_IF_ERROR(ReadTables(options.between));
     return std::move(subnet_);
   }
 
@@ -94,6 +95,7 @@ class Discovery {
 
   // The longest part of a sweep, in groups, between which the engine is idle and anybody's.
   absl::Status ReadTables(const std::function<void()>& between) {
+    reads_tables_ = true;
     const auto count = static_cast<uint32_t>(subnet_.nodes.size());
     uint32_t in_group = 0;
     for (uint32_t node = 0; node < count; ++node) {
@@ -124,31 +126,40 @@ class Discovery {
 
   void AskPartitions(uint32_t begin, uint32_t end) {
     for (uint32_t n = begin; n < end; ++n) {
-      FoundNode& node = subnet_.nodes[n];
-      for (FoundPort& port : node.ports) port.is_partition_table_silent = true;
+      const FoundNode& node = subnet_.nodes[n];
       if (progress_[n].silences >= kSilencesToGiveUp) continue;
-      if (IsSwitch(n)) {
-        for (uint32_t i = 0; i < kPerNode; ++i) AskNextKeys(n);
-        continue;
-      }
-      for (size_t number = 1; number < node.ports.size(); ++number) {
-        if (node.ports[number].port_guid != Guid(0)) {
+      if (!IsSwitch(n)) {
+        for (size_t number = 1; number < node.ports.size(); ++number) {
+          if (node.ports[number].port_guid == Guid(0) || IsTableKnown(node, number)) continue;
           Ask(n, RouteTo(n, number), MadAttribute::kPartitionTable, 0);
         }
+        continue;
       }
+      bool looks = false;
+      for (size_t number = 1; number < node.ports.size(); ++number) {
+        looks |= node.ports[number].enforces() && !IsTableKnown(node, number);
+      }
+      looks ? Ask(n, node.route, MadAttribute::kSwitchInfo, 0) : AskNextKeys(n);
     }
   }
 
+  bool IsTableKnown(const FoundNode& node, size_t number) const {
+    if (known_ == nullptr) return false;
+    if (!node.info.is_switch() || number == 0) return known_->IsKnown(GuidOfPort(node, number));
+    return known_->EnforcedAt(node.info.node_guid, PortNum(static_cast<uint8_t>(number))) !=
+           nullptr;
+  }
+
   // Of a switch: port 0, then each port where it looks.
-  void AskNextKeys(uint32_t node) {
-    uint32_t& next = progress_[node].next_keys;
-    const std::vector<FoundPort>& ports = subnet_.nodes[node].ports;
-    while (next > 0 && next < ports.size() && !ports[next].enforces_inbound &&
-           !ports[next].enforces_outbound) {
+  void AskNextKeys(uint32_t n) {
+    uint32_t& next = progress_[n].next_keys;
+    const FoundNode& node = subnet_.nodes[n];
+    while (next < node.ports.size() &&
+           ((next > 0 && !node.ports[next].enforces()) || IsTableKnown(node, next))) {
       ++next;
     }
-    if (next >= ports.size() || progress_[node].silences >= kSilencesToGiveUp) return;
-    Ask(node, subnet_.nodes[node].route, MadAttribute::kPartitionTable, next++ << kPortShift);
+    if (next >= node.ports.size() || progress_[n].silences >= kSilencesToGiveUp) return;
+    Ask(n, node.route, MadAttribute::kPartitionTable, next++ << kPortShift);
   }
 
   // A switch is asked for a port, an adapter's port for itself.
@@ -163,25 +174,23 @@ class Discovery {
     return node.ports[number];
   }
 
-  // Tables are filled from the front, so a block without a key is the last one that is asked for.
+  // Block after block up to the port's capacity: what a subnet manager takes away leaves gaps.
   void OnPartitionBlock(const MadRequest& request, const MadOutcome& outcome) {
-    const uint32_t node = request.subject, block = request.modifier & kBlockMask;
+    const uint32_t n = request.subject, block = request.modifier & kBlockMask;
+    const FoundNode& node = subnet_.nodes[n];
     FoundPort& port = PortOfKeys(request);
-    const bool answered = CountSilence(request, outcome);
-    bool is_whole = !outcome.is_unanswered();
-    if (answered) {
+    if (CountSilence(request, outcome)) {
       const auto keys = DecodePartitionBlock(outcome.data);
-      const bool has_keys =
-          std::any_of(keys.begin(), keys.end(), [](uint16_t k) { return k != 0; });
-      const uint32_t capacity = std::max<uint32_t>(1, subnet_.nodes[node].info.partition_capacity);
-      if (has_keys) port.partitions.insert(port.partitions.end(), keys.begin(), keys.end());
-      if (has_keys && (block + 1) * kKeysPerBlock < capacity) {
-        Ask(node, request.route, MadAttribute::kPartitionTable, request.modifier + 1);
+      port.partitions.insert(port.partitions.end(), keys.begin(), keys.end());
+      const bool is_external = IsSwitch(n) && request.modifier >> kPortShift > 0;
+      const uint32_t capacity = is_external ? node.enforced_capacity : node.info.partition_capacity;
+      if ((block + 1) * kKeysPerBlock < capacity) {
+        Ask(n, request.route, MadAttribute::kPartitionTable, request.modifier + 1);
         return;
       }
+      port.has_partition_table = true;
     }
-    port.is_partition_table_silent = !is_whole;
-    if (IsSwitch(node)) AskNextKeys(node);
+    if (IsSwitch(n)) AskNextKeys(n);
   }
 
   // LIDs stay when the subnet manager ends: only itself can say that it runs (IBA vol. 1,
@@ -327,6 +336,7 @@ class Discovery {
   }
 
   void OnSwitchInfo(const MadRequest& request, const MadOutcome& outcome) {
+    if (!reads_tables_) return OnEnforcedCapacity(request, outcome);
     FoundTable& table = subnet_.tables[request.subject];
     table.is_silent = outcome.is_unanswered();
     if (!CountSilence(request, outcome)) return;
@@ -337,6 +347,15 @@ class Discovery {
     table.is_block_silent.assign(block_count, true);
     progress_[request.subject].block_count = block_count;
     for (uint32_t i = 0; i < kPerNode; ++i) AskNextBlock(request.subject);
+  }
+
+  // Without it only port 0 is read.
+  void OnEnforcedCapacity(const MadRequest& request, const MadOutcome& outcome) {
+    FoundNode& node = subnet_.nodes[request.subject];
+    const bool answered = CountSilence(request, outcome);
+    if (answered) node.enforced_capacity = DecodeEnforcedCapacity(outcome.data);
+    for (uint32_t i = 0; i < (answered ? kPerNode : 1); ++i) AskNextKeys(request.subject);
+    if (!answered) progress_[request.subject].next_keys = node.info.port_count + 1u;
   }
 
   void OnTableBlock(const MadRequest& request, const MadOutcome& outcome) {
@@ -465,6 +484,8 @@ class Discovery {
   };
 
   MadEngine& engine_;
+  const Partitions* known_;    // whose tables are not read again; null: none
+  bool reads_tables_ = false;  // of forwarding; what SwitchInfo is asked for
   SubnetRecord subnet_;
   absl::flat_hash_map<Guid, uint32_t> by_guid_;
   std::vector<Progress> progress_;  // [node]
@@ -474,8 +495,9 @@ class Discovery {
 
 }  // namespace
 
-absl::StatusOr<SubnetRecord> ReadSubnet(MadEngine& engine, const SweepOptions& options) {
-  return Discovery(engine).Read(options);
+absl::StatusOr<SubnetRecord> ReadSubnet(MadEngine& engine, const SweepOptions& options,
+                                        const Partitions* known) {
+  return Discovery(engine, known).Read(options);
 }
 
 }  // namespace coppice

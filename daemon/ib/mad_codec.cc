@@ -199,6 +199,8 @@ uint16_t DecodeLinearTableTop(const MadData& data) {
   return std::min({top, static_cast<uint16_t>(capacity - 1), kMaxUnicastLid});
 }
 
+uint16_t DecodeEnforcedCapacity(const MadData& data) { return Get(data, 14, 2); }
+
 std::array<uint16_t, kKeysPerBlock> DecodePartitionBlock(const MadData& data) {
   std::array<uint16_t, kKeysPerBlock> keys;
   for (int i = 0; i < kKeysPerBlock; ++i) keys[i] = Get(data, 2 * i, 2);

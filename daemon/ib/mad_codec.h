@@ -154,6 +154,8 @@ bool DecodeFdr10Active(const MadData& data);
 // IBA vol. 1, 14.2.5.4. The highest LID in the linear forwarding table, never above kMaxUnicastLid
 // nor beyond the table's capacity. 0: the table is empty.
 uint16_t DecodeLinearTableTop(const MadData& data);
+// The same attribute's PartitionEnforcementCap: keys in the table of each external port.
+uint16_t DecodeEnforcedCapacity(const MadData& data);
 
 // IBA vol. 1, 14.2.5.7: a block of a table; 0 where no key is.
 std::array<uint16_t, kKeysPerBlock> DecodePartitionBlock(const MadData& data);

@@ -83,23 +83,19 @@ void FillTable(absl::Span<const uint8_t> last, bool was_asked, FoundTable& table
   }
 }
 
-Guid GuidOfPort(const FoundNode& node, size_t number) {
-  if (node.info.is_switch()) return node.info.node_guid;
-  const Guid told = node.ports[number].port_guid;
-  return told != Guid(0) ? told : Guid(node.info.node_guid.value() + number);
-}
-
 void FillPartitions(const Partitions& last, FoundNode& node) {
   for (size_t number = 0; number < node.ports.size(); ++number) {
     FoundPort& port = node.ports[number];
-    if (!port.is_partition_table_silent) continue;
-    const bool is_external = node.info.is_switch() && number > 0;
-    if (!is_external) {
-      const auto table = last.TableOf(GuidOfPort(node, number));
+    if (port.has_partition_table) continue;
+    if (!node.info.is_switch() || number == 0) {
+      const Guid guid = GuidOfPort(node, number);
+      const auto table = last.TableOf(guid);
       port.partitions.assign(table.begin(), table.end());
+      port.has_partition_table = last.IsKnown(guid);
     } else if (const Partitions::Enforcement* at =
                    last.EnforcedAt(node.info.node_guid, PortNum(static_cast<uint8_t>(number)))) {
       port.partitions = at->table;
+      port.has_partition_table = true;
     }
   }
 }
@@ -119,8 +115,8 @@ class Assembler {
       result.subnet_manager_lid = subnet_.nodes.front().local_port().subnet_manager_lid;
       result.is_subnet_manager_silent = subnet_.is_manager_silent;
     }
-    if (options.read_forwarding_tables) result.partitions = TakePartitions();
     const bool has_tables = options.read_forwarding_tables || options.keep_forwarding_tables;
+    if (has_tables) result.partitions = TakePartitions();
     if (has_tables && result.has_subnet_manager) {
       result.tables = TakeTables(*result.fabric);
     }
@@ -206,6 +202,7 @@ class Assembler {
       for (size_t number = 0; number < node.ports.size(); ++number) {
         const FoundPort& port = node.ports[number];
         const PortNum here(static_cast<uint8_t>(number));
+        if (!port.has_partition_table) continue;
         if (node.info.is_switch() && number > 0) {
           if (!port.enforces_inbound && !port.enforces_outbound) continue;
           partitions->SetEnforced(node.info.node_guid, here,
@@ -237,6 +234,12 @@ class Assembler {
 };
 
 }  // namespace
+
+Guid GuidOfPort(const FoundNode& node, size_t number) {
+  if (node.info.is_switch()) return node.info.node_guid;
+  const Guid told = node.ports[number].port_guid;
+  return told != Guid(0) ? told : Guid(node.info.node_guid.value() + number);
+}
 
 void SubnetRecord::Note(const FoundNode& node, std::string what, bool is_silent) {
   UnansweredNode entry{ToString(node.route), Guid(0),  PortNum(0), std::move(what),

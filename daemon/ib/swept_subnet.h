@@ -41,8 +41,9 @@ struct FoundPort {
       kNoPeer;  // in SweptSubnet: the switch whose route leaves its last switch here
   // Of adapters, of a switch's port 0, and of its external ports that enforce partitions.
   bool enforces_inbound = false, enforces_outbound = false;
+  bool enforces() const { return enforces_inbound || enforces_outbound; }
   PartitionTable partitions;
-  bool is_partition_table_silent = false;  // part of it was not told
+  bool has_partition_table = false;  // else not asked for, or not all of it was told
   bool is_cabled() const { return peer != kNoPeer; }
 };
 
@@ -52,6 +53,7 @@ struct FoundNode {
   std::string description;
   std::vector<FoundPort> ports;        // [0..info.port_count]
   bool is_description_silent = false;  // it did not answer; what it refused to say is not meant
+  uint16_t enforced_capacity = 0;      // keys in the table of a switch's external port
   // Of the local node, the port that everything goes through; of a switch, port 0.
   const FoundPort& local_port() const { return ports[info.local_port.value()]; }
 };
@@ -74,11 +76,16 @@ struct SubnetRecord {
 };
 
 // Walks the subnet from the local port by directed routes, with the tables if `options` want them:
-// between groups of switches, when the engine is idle, calls options.between. Cost: three requests
-// a node, one a port, one a cable, one for every 64 LIDs of each table. Nothing that a node says
-// can fail the sweep; a contradiction becomes an UnansweredNode that says what was wrong.
-// UNAVAILABLE: the local port does not answer, answers nonsense, or has no link.
-absl::StatusOr<SubnetRecord> ReadSubnet(MadEngine& engine, const SweepOptions& options);
+// between groups of switches, when the engine is idle, calls options.between. Tables of partitions
+// are read where the options keep forwarding tables, too, of ports that `known` (null: none) lacks.
+// Cost: three requests a node, one a port, one a cable, one for every 32 keys of each port and
+// every 64 LIDs of each switch. Nothing that a node says can fail the sweep; a contradiction
+// becomes an UnansweredNode that says what was wrong. UNAVAILABLE: the local port does not answer,
+// answers nonsense, or has no link.
+absl::StatusOr<SubnetRecord> ReadSubnet(MadEngine& engine, const SweepOptions& options,
+                                        const Partitions* known = nullptr);
+// Of a port of its own, or of the switch for port 0.
+Guid GuidOfPort(const FoundNode& node, size_t number);
 
 // What the last full sweep saw of the switches: the ways to them and the state of their ports.
 struct SweptSwitch : FoundNode {
@@ -116,13 +123,15 @@ SweptSubnet RememberSwitches(const SubnetRecord& subnet);
 // Fills in the descriptions and tables that nodes were silent about from the sweep before, by GUID.
 // Of a table that is longer or shorter than the last one nothing is known. `tables`
 // (null: there are none) are of that fabric; `were_tables_asked` is false where no switch was asked
-// for its table. What did not answer stays noted. The same of `partitions`, of ports.
+// for its table. What did not answer stays noted. The same of `partitions`, of ports whose tables
+// were not read.
 // O(ports + LIDs that are missing).
 void FillFromLast(const Fabric& fabric, const ForwardingTables* tables,
                   const Partitions* partitions, bool were_tables_asked, SubnetRecord& subnet);
 
 // Makes a Fabric and its forwarding tables of what holds together of what a sweep has read.
-// Fills in fabric, tables (null if no switch gave one or the subnet has no manager), partitions,
+// Fills in fabric, tables (null if no switch gave one or the subnet has no manager), partitions (of
+// the ports whose tables are known; a port that looks at keys that are not is one that does not),
 // has_subnet_manager, is_subnet_manager_silent and unanswered (sorted by path). What contradicts
 // the rest is left out and listed in unanswered: a LID given twice or out of range becomes "none";
 // an adapter port with another's GUID is dropped. INTERNAL: the rest does not make a fabric either.

@@ -320,7 +320,6 @@ absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& wanted) {
   }
   last_fabric_ = result.fabric;
   last_tables_ = result.tables;
-  if (result.are_tables_kept) result.partitions = last_partitions_;
   last_partitions_ = result.partitions;
   swept_ = std::move(swept);
   lids_are_doubtful_ = false;
@@ -331,7 +330,7 @@ absl::StatusOr<SweepResult> UmadSubnetPort::Sweep(const SweepOptions& wanted) {
 absl::StatusOr<SweepResult> UmadSubnetPort::SweepAll(const SweepOptions& options,
                                                      SweptSubnet& swept) {
   is_sweeping_ = true;
-  absl::StatusOr<SubnetRecord> subnet = ReadSubnet(*engine_, options);
+  absl::StatusOr<SubnetRecord> subnet = ReadSubnet(*engine_, options, last_partitions_.get());
   is_sweeping_ = false;
   RETURN_IF_ERROR(subnet.status());
   if (last_fabric_ != nullptr) {

@@ -19,7 +19,8 @@ constexpr uint8_t kHost = 1, kSwitch = 2, kRouter = 3;
 absl::StatusOr<SweepResult> Sweep(ScriptedSubnet& subnet, SweepOptions options = {},
                                   const SweepResult* last = nullptr) {
   MadEngine engine(subnet, subnet);
-  absl::StatusOr<SubnetRecord> record = ReadSubnet(engine, options);
+  absl::StatusOr<SubnetRecord> record =
+      ReadSubnet(engine, options, last != nullptr ? last->partitions.get() : nullptr);
   if (!record.ok()) return record.status();
   if (last != nullptr)
     FillFromLast(*last->fabric, last->tables.get(), last->partitions.get(),
@@ -263,8 +264,8 @@ TEST_F(DiscoveryTest, ReadsTablesOfPartitions) {
   subnet_.node(0).ports[1].keys = {0xFFFF, 0x8001, 0, 0x0002};
   subnet_.node(0).ports[2].keys = {0x7FFF, 0x0001};
   subnet_.node(3).partition_capacity = 100;
-  subnet_.node(3).ports[1].keys.assign(80, 0);  // from the front, with gaps
-  for (size_t i = 0; i < 80; i += 3) {
+  subnet_.node(3).ports[1].keys.assign(80, 0);  // with gaps, one of a whole block
+  for (size_t i = 64; i < 80; i += 3) {
     subnet_.node(3).ports[1].keys[i] = static_cast<uint16_t>(0x8001 + i);
   }
   subnet_.node(1).ports[0].keys = {0xFFFF, 0x8002};
@@ -278,8 +279,8 @@ TEST_F(DiscoveryTest, ReadsTablesOfPartitions) {
   EXPECT_EQ(partitions.port_count(), 6U);
   EXPECT_EQ(partitions.TableOf(Guid(0x1001)), subnet_.node(0).ports[1].keys);
   EXPECT_EQ(partitions.TableOf(Guid(0x1002)), subnet_.node(0).ports[2].keys);
-  EXPECT_EQ(partitions.TableOf(Guid(0x4001)).size(), 79U);
-  EXPECT_EQ(partitions.IndexOf(Guid(0x4001), PartitionNum(79)), 78);
+  EXPECT_EQ(partitions.TableOf(Guid(0x4001)).size(), 80U);
+  EXPECT_EQ(partitions.IndexOf(Guid(0x4001), PartitionNum(80)), 79);
   EXPECT_EQ(partitions.TableOf(Guid(0x2000)), subnet_.node(1).ports[0].keys);
   EXPECT_EQ(partitions.Of(Guid(0x1001), PartitionNum(1)), Membership::kFull);
   EXPECT_EQ(partitions.Of(Guid(0x1002), PartitionNum(1)), Membership::kLimited);
@@ -302,15 +303,72 @@ TEST_F(DiscoveryTest, APortThatIsSilentAboutItsPartitionsHasThoseOfTheLastSweep)
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(*second->partitions, *first->partitions);
   EXPECT_THAT(WhatOf(*second), testing::HasSubstr("P_KeyTable block 0"));
-  // One that refuses has none.
+  // One that refuses keeps them, too; of one that never told them nothing is known.
   subnet_.on_reply = [](int node, int, Mad& reply) {
     if (node == 3 && reply[17] == 0x16) reply[5] = 0x1C;
     return 1;
   };
   const absl::StatusOr<SweepResult> third = Sweep(subnet_, {}, &*first);
   ASSERT_TRUE(third.ok()) << third.status();
-  EXPECT_TRUE(third->partitions->TableOf(Guid(0x4001)).empty());
+  EXPECT_EQ(*third->partitions, *first->partitions);
   EXPECT_THAT(WhatOf(*third), testing::HasSubstr("P_KeyTable block 0: refused"));
+  const absl::StatusOr<SweepResult> alone = Sweep(subnet_);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_FALSE(alone->partitions->IsKnown(Guid(0x4001)));
+  EXPECT_EQ(alone->partitions->port_count(), first->partitions->port_count() - 1);
+}
+
+// Port 0's capacity is not that of the ports that look.
+TEST_F(DiscoveryTest, TablesOfSwitchPortsThatLookAreReadToTheirOwnCapacity) {
+  subnet_.node(1).partition_capacity = 4;
+  subnet_.node(1).enforced_capacity = 64;
+  subnet_.node(1).ports[1].enforces_outbound = true;
+  subnet_.node(1).ports[1].keys.assign(40, 0);
+  subnet_.node(1).ports[1].keys[39] = 0x8001;
+  const absl::StatusOr<SweepResult> first = Sweep(subnet_);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(WhatOf(*first), "");
+  ASSERT_NE(first->partitions->EnforcedAt(Guid(0x2000), PortNum(1)), nullptr);
+  EXPECT_TRUE(first->partitions->Passes(Guid(0x2000), PortNum(1), PartitionNum(1), true));
+  EXPECT_TRUE(first->partitions->IsKnown(Guid(0x2000)));
+  // Unless it says how many they hold, nothing of them is taken for all.
+  subnet_.on_reply = [](int node, int, Mad& reply) {
+    return node == 1 && reply[17] == 0x12 ? 0 : 1;
+  };
+  const absl::StatusOr<SweepResult> alone = Sweep(subnet_);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_EQ(alone->partitions->EnforcedAt(Guid(0x2000), PortNum(1)), nullptr);
+  EXPECT_TRUE(alone->partitions->IsKnown(Guid(0x2000)));
+}
+
+// Who was silent at the last sweep is read, and nobody else.
+TEST_F(DiscoveryTest, InHasteTablesOfPartitionsAreReadOfPortsThatComeBack) {
+  subnet_.node(3).ports[1].keys = {0xFFFF, 0x8001};
+  subnet_.on_reply = [](int node, int, Mad&) { return node == 3 ? 0 : 1; };
+  const absl::StatusOr<SweepResult> without = Sweep(subnet_);
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_FALSE(without->fabric->FindEndpoint(Guid(0x4001)));
+  std::set<int> asked;
+  subnet_.on_reply = [&](int node, int, Mad& reply) {
+    if (reply[17] == 0x16) asked.insert(node);
+    return 1;
+  };
+  SweepOptions haste;
+  haste.read_forwarding_tables = false;
+  haste.keep_forwarding_tables = true;
+  const absl::StatusOr<SweepResult> back = Sweep(subnet_, haste, &*without);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(asked, std::set<int>{3});
+  EXPECT_EQ(back->partitions->TableOf(Guid(0x4001)), subnet_.node(3).ports[1].keys);
+  EXPECT_EQ(back->partitions->port_count(), without->partitions->port_count() + 1);
+  // Silent once more, it has not none, but any.
+  subnet_.on_reply = [](int node, int, Mad& reply) {
+    return node == 3 && reply[17] == 0x16 ? 0 : 1;
+  };
+  const absl::StatusOr<SweepResult> unknown = Sweep(subnet_, haste, &*without);
+  ASSERT_TRUE(unknown.ok()) << unknown.status();
+  EXPECT_TRUE(unknown->fabric->FindEndpoint(Guid(0x4001)));
+  EXPECT_FALSE(unknown->partitions->IsKnown(Guid(0x4001)));
 }
 
 TEST_F(DiscoveryTest, InHasteTablesAreThoseOfTheLastSweep) {

@@ -110,6 +110,7 @@ bool ScriptedSubnet::Fill(int index, int in, Mad& reply) const {
     case MadAttribute::kSwitchInfo:
       Put(reply, 64, 2, 0xC000);
       Put(reply, 64 + 6, 2, node.table.empty() ? 0 : node.table.size() - 1);
+      Put(reply, 64 + 14, 2, node.enforced_capacity);
       return node.type == 2;
     case MadAttribute::kPortInfo: {
       if (modifier >= node.ports.size()) return false;
@@ -129,9 +130,9 @@ bool ScriptedSubnet::Fill(int index, int in, Mad& reply) const {
       return manages && FindsManager(index, in);
     case MadAttribute::kPartitionTable: {
       const size_t port = node.type == 2 ? modifier >> 16 : in, block = modifier & 0xFFFF;
-      if (port >= node.ports.size() || block * 32 >= std::max<size_t>(1, node.partition_capacity)) {
-        return false;
-      }
+      const bool is_external = node.type == 2 && port > 0;
+      const size_t capacity = is_external ? node.enforced_capacity : node.partition_capacity;
+      if (port >= node.ports.size() || block * 32 >= std::max<size_t>(1, capacity)) return false;
       const std::vector<uint16_t>& keys = node.ports[port].keys;
       for (size_t i = block * 32; i < std::min(keys.size(), block * 32 + 32); ++i) {
         Put(reply, 64 + 2 * (i % 32), 2, keys[i]);

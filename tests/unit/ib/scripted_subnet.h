@@ -32,7 +32,7 @@ class ScriptedSubnet final : public MadTransport, public Clock {
     uint8_t type = 2;  // 1 adapter, 2 switch, 3 router
     uint8_t told_ports = 0;
     uint64_t guid = 0;
-    uint16_t partition_capacity = 32;
+    uint16_t partition_capacity = 32, enforced_capacity = 32;
     std::string description;
     std::vector<Port> ports;  // [0..port count]
     std::vector<uint8_t> table;
