@@ -13,6 +13,7 @@
 #include "proto/text/command_line.h"
 #include "proto/text/exit_status.h"
 #include "proto/text/option_words.h"
+#include "proto/text/partition_number.h"
 
 namespace coppice {
 namespace {

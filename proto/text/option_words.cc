@@ -82,20 +82,6 @@ std::string PartitionText(uint32_t number) {
   return absl::StrCat("0x", absl::Hex(number, absl::kZeroPad4));
 }
 
-std::optional<uint32_t> ParsePartition(absl::string_view text) {
-  constexpr uint32_t kNumber = 0x7fff, kMostKey = 0xffff;
-  const bool is_hex = absl::StartsWithIgnoreCase(text, "0x");
-  const absl::string_view digits = is_hex ? text.substr(2) : text;
-  const absl::string_view known = is_hex ? "0123456789abcdefABCDEF" : "0123456789";
-  uint32_t key = 0;
-  if (digits.empty() || digits.find_first_not_of(known) != absl::string_view::npos ||
-      !(is_hex ? absl::SimpleHexAtoi(digits, &key) : absl::SimpleAtoi(digits, &key)) ||
-      key > kMostKey || (key & kNumber) == 0) {
-    return std::nullopt;
-  }
-  return key & kNumber;
-}
-
 bool IsFileOfNodes(const std::string& value) {
   std::error_code unreadable;
   const std::filesystem::file_status file = std::filesystem::status(value, unreadable);

@@ -34,11 +34,8 @@ struct MappingWeights {
 // "congestion", "dilation,qap", "congestion=1,dilation=0.5"; a name alone weighs 1.
 std::optional<MappingWeights> ParseObjective(absl::string_view text);
 
-// The number of a partition, 1 to 0x7fff, as OpenSM's partitions.conf has it: "0x0001". Read are
-// also a full member's key, 0x8001, and decimal numbers; nullopt: none of these, or 0.
+// The number of a partition, as ParsePartition reads it.
 std::string PartitionText(uint32_t number);
-std::optional<uint32_t> ParsePartition(absl::string_view text);
-inline constexpr char kPartitionMeant[] = "a partition, 0x0001 to 0x7fff";
 
 // Whether a value that names nodes is meant as a file of them: "-", the name of one that is there,
 // or a path, with a slash and not as an endpoint has one, "n54/1". Else it is a list (node_list.h),

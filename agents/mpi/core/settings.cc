@@ -8,6 +8,7 @@
 
 #include "proto/text/byte_size.h"
 #include "proto/text/environment.h"
+#include "proto/text/partition_number.h"
 
 namespace coppice::mpi {
 namespace {
@@ -65,10 +66,8 @@ class Reader {
   uint32_t Partition(const char* name) {
     const std::string value = Text(name);
     if (value.empty()) return 0;
-    char* end = nullptr;
-    const unsigned long number = std::strtoul(value.c_str(), &end, 0);
-    if (*end == '\0' && number >= 1 && number <= 0x7fff) return static_cast<uint32_t>(number);
-    Complain(name, value, "a partition, 0x0001 to 0x7fff", "the nodes' own");
+    if (const auto number = ParsePartition(value)) return *number;
+    Complain(name, value, kPartitionMeant, "the nodes' own");
     return 0;
   }
 

@@ -8,6 +8,7 @@
 
 #include "proto/text/byte_size.h"
 #include "proto/text/names.h"
+#include "proto/text/partition_number.h"
 
 namespace coppice::option_words_test {
 namespace {
