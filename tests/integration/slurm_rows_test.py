@@ -98,7 +98,9 @@ class RowsTest(unittest.TestCase):
                              (pattern, trees, unread), text)
         for text, partition, unread in (
                 ("coppice-partition=0x8001 coppice-trees=2", "0x8001", 0), ("coppice-partition=1", "", 1),
-                ("coppice-partition=0x", "", 1), ("coppice-partition=0x00001", "", 1)):
+                ("coppice-partition=0x", "", 1), ("coppice-partition=0x00001", "", 1),
+                ("coppice-partition=0x0000", "", 1), ("coppice-partition=0x8000", "", 1),
+                ("coppice-partition=0x8", "0x8", 0)):
             found = comment.wishes_in(text)
             self.assertEqual((found.partition, len(found.unread)), (partition, unread), text)
         for word in comment.wishes_in("coppice-trees=\x1b[2J" + "9" * 500).unread:

@@ -16,7 +16,7 @@ LONGEST_TOLD = 60
 
 # What may stand behind "coppice-...=". Names of patterns are the daemon's (PutPattern).
 WISHES = {"pattern": re.compile(r"[A-Za-z0-9._+/@-]{1,128}"), "trees": re.compile(r"[1-9][0-9]{0,3}"),
-          "partition": re.compile(r"0x[0-9A-Fa-f]{1,4}")}
+          "partition": re.compile(r"(?!0x(?:0+|8000)$)0x[0-9A-Fa-f]{1,4}")}
 
 
 def job_in(comment):

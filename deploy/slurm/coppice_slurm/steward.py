@@ -17,7 +17,7 @@ import threading
 import time
 
 from coppice_slurm.accounts import keep_accounts
-from coppice_slurm.comment import job_in
+from coppice_slurm.comment import Wishes, job_in, wishes_in
 from coppice_slurm.daemon import Away, Daemon, Refused
 from coppice_slurm.journal import Journal
 from coppice_slurm.leases import hide_life, lease_for, show_life
@@ -145,7 +145,8 @@ class Steward:
             facts = self.slurm.facts(job["id"])
             allocation = Allocation(job["id"], job["uid"], self.slurm.names(job["node_list"]),
                                     self.slurm.comment(job["id"]), facts)
-            self.registrar.register(allocation, lease_for(self.settings, facts, is_renewed=True))
+            self.registrar.register(allocation, lease_for(self.settings, facts, is_renewed=True),
+                                    wishes=Wishes(partition=wishes_in(allocation.comment).partition))
         except Refused as error:
             self.refused.add(job["id"])
             self.journal.say(f"job {job['id']} is not registered: {error}", is_warning=True)
