@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/text/option_words.h"
+#include "proto/text/partition_number.h"
 
 namespace coppice {
 
@@ -52,7 +53,7 @@ std::string Accounts::TenantOf(absl::string_view account, PartitionNum partition
 absl::StatusOr<PartitionNum> Accounts::PartitionFor(absl::string_view account,
                                                     PartitionNum wanted) const {
   const absl::string_view tenant = TenantOf(account);
-  const auto number = absl::StartsWith(tenant, "0x") ? ParsePartition(tenant) : std::nullopt;
+  const auto number = absl::StartsWith(tenant, "0x") ? ParsePartition(std::string(tenant)) : std::nullopt;
   if (!number) return wanted;
   const PartitionNum own(static_cast<uint16_t>(*number));
   if (wanted == PartitionNum() || wanted == own) return own;

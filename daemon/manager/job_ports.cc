@@ -6,12 +6,17 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/fabric/endpoint_names.h"
 
 namespace coppice {
 namespace {
+
+constexpr char kHowToName[] =
+    ": --partition, coppice-partition= in the comment of a job of Slurm, COPPICE_PARTITION for a "
+    "program of MPI, `partition` of the API";
 
 // "n0003/1 (0002c90300000012)".
 std::string NameOf(const Snapshot& snapshot, Guid port) {
@@ -44,19 +49,58 @@ std::vector<PartitionNum> PartitionsOf(absl::Span<const uint16_t> table) {
   return partitions;
 }
 
-absl::Status NotInPartition(const Snapshot& snapshot, PartitionNum partition, Guid port) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("partition ", ToString(partition), ": port ", NameOf(snapshot, port),
-                   " is not in it; add it in the subnet manager's partitions.conf, or leave it "
-                   "out"));
+// Marks what the tables refuse, which no routes mend.
+constexpr char kPartitionPayload[] = "coppice.partition";
+
+absl::Status Refusal(std::string message) {
+  absl::Status status = absl::FailedPreconditionError(std::move(message));
+  status.SetPayload(kPartitionPayload, absl::Cord());
+  return status;
 }
 
-absl::Status BothLimited(const Snapshot& snapshot, PartitionNum partition, Guid a, Guid b) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("partition ", ToString(partition), ": ports ", NameOf(snapshot, a), " and ",
-                   NameOf(snapshot, b),
-                   " are limited members, as all that are asked for, and "
-                   "cannot speak; make one of them a full member, or add one that is"));
+absl::Status TableUnknown(const Snapshot& snapshot, Guid port) {
+  return Refusal(absl::StrCat("port ", NameOf(snapshot, port),
+                              ": its table of partitions could not be read; sweep again "
+                              "(coppicectl fabric sweep), or leave it out"));
+}
+
+// "name n3/2 of the host, which is, ", or "": a host's name stands for its first port.
+std::string OtherPort(const Snapshot& snapshot, PartitionNum partition, Guid port) {
+  const Fabric& fabric = *snapshot.fabric;
+  const auto endpoint = fabric.FindEndpoint(port);
+  if (!endpoint) return "";
+  for (const EndpointIndex other : fabric.endpoints_of_host(fabric.adapter(*endpoint).host)) {
+    if (snapshot.partitions->Of(fabric.endpoint(other).port_guid, partition) == Membership::kNone) {
+      continue;
+    }
+    return absl::StrCat("name ", EndpointName(fabric, other), " of the host, which is, ");
+  }
+  return "";
+}
+
+absl::Status NotInPartition(const Snapshot& snapshot, PartitionNum partition, Guid port) {
+  if (!snapshot.partitions->IsKnown(port)) return TableUnknown(snapshot, port);
+  return Refusal(absl::StrCat("partition ", ToString(partition), ": port ", NameOf(snapshot, port),
+                              " is not in it; ", OtherPort(snapshot, partition, port),
+                              "add it in the subnet manager's partitions.conf, or leave it out"));
+}
+
+// The ports of several ranks, one at least.
+absl::Status AllLimited(const Snapshot& snapshot, PartitionNum partition,
+                        absl::Span<const Guid> ports) {
+  const auto other =
+      std::find_if(ports.begin(), ports.end(), [&](Guid port) { return port != ports.front(); });
+  const std::string begin =
+      absl::StrCat("partition ", ToString(partition), ": port", other == ports.end() ? " " : "s ",
+                   NameOf(snapshot, ports.front()));
+  if (other == ports.end()) {
+    return Refusal(absl::StrCat(begin,
+                                " of all ranks is a limited member, by which they cannot speak; "
+                                "make it a full member, or add one that is"));
+  }
+  return Refusal(absl::StrCat(begin, " and ", NameOf(snapshot, *other),
+                              " are limited members, as all that are asked for, and cannot speak; "
+                              "make one of them a full member, or add one that is"));
 }
 
 // Each once, in order of their first rank.
@@ -78,7 +122,7 @@ absl::Status CheckPartition(const Snapshot& snapshot, absl::Span<const Guid> por
     is_any_full |= membership == Membership::kFull;
   }
   if (is_any_full || ports.size() < 2) return absl::OkStatus();
-  return BothLimited(snapshot, partition, ports[0], ports[1]);
+  return AllLimited(snapshot, partition, ports);
 }
 
 // Of distinct ports: those that all are in, or the first port that has none in common with those
@@ -87,6 +131,7 @@ absl::StatusOr<std::vector<PartitionNum>> CommonPartitions(const Snapshot& snaps
                                                            absl::Span<const Guid> ports) {
   std::vector<PartitionNum> common = PartitionsOf(snapshot.partitions->TableOf(ports.front()));
   for (const Guid port : ports) {
+    if (!snapshot.partitions->IsKnown(port)) return TableUnknown(snapshot, port);
     const absl::Span<const uint16_t> table = snapshot.partitions->TableOf(port);
     std::vector<PartitionNum> rest = common;
     std::erase_if(rest, [&](PartitionNum partition) {
@@ -94,7 +139,7 @@ absl::StatusOr<std::vector<PartitionNum>> CommonPartitions(const Snapshot& snaps
                           [&](uint16_t key) { return PartitionOf(key) == partition; });
     });
     if (rest.empty()) {
-      return absl::FailedPreconditionError(
+      return Refusal(
           absl::StrCat("no partition has all ports: ", NameOf(snapshot, port), " is in ",
                        ListOf(PartitionsOf(table)), ", and those before it share ", ListOf(common),
                        ", as ", NameOf(snapshot, ports.front()),
@@ -105,10 +150,11 @@ absl::StatusOr<std::vector<PartitionNum>> CommonPartitions(const Snapshot& snaps
   return common;
 }
 
-// Of distinct ports: those in which all can speak, one at least.
+// Those in which all can speak, one at least, ascending. `ports`: of each rank, one at least.
 absl::StatusOr<std::vector<PartitionNum>> UsablePartitions(const Snapshot& snapshot,
                                                            absl::Span<const Guid> ports) {
-  ASSIGN_OR_RETURN(const std::vector<PartitionNum> common, CommonPartitions(snapshot, ports));
+  ASSIGN_OR_RETURN(const std::vector<PartitionNum> common,
+                   CommonPartitions(snapshot, Distinct(ports)));
   std::vector<PartitionNum> usable;
   absl::Status why_not;
   for (const PartitionNum partition : common) {
@@ -121,6 +167,18 @@ absl::StatusOr<std::vector<PartitionNum>> UsablePartitions(const Snapshot& snaps
 }
 
 }  // namespace
+
+absl::StatusOr<PartitionNum> PartitionOfPair(const Snapshot& snapshot, Guid a, Guid b,
+                                             PartitionNum wanted) {
+  const Partitions& partitions = *snapshot.partitions;
+  if (!partitions.IsKnown(a) || !partitions.IsKnown(b)) return wanted;
+  if (wanted != PartitionNum()) {
+    RETURN_IF_ERROR(CheckPartition(snapshot, {a, b}, wanted));
+    return wanted;
+  }
+  if (const auto found = partitions.Between(a, b)) return *found;
+  return UsablePartitions(snapshot, {a, b}).status();
+}
 
 absl::Status CheckSpeaking(const Snapshot& snapshot, absl::Span<const Guid> ports) {
   if (snapshot.partitions->empty() || ports.empty()) return absl::OkStatus();
@@ -135,34 +193,30 @@ absl::StatusOr<PartitionNum> ChoosePartition(const Snapshot& snapshot, absl::Spa
         absl::StrCat("partition ", ToString(wanted),
                      ": no port of this fabric tells its partitions; ask without one"));
   }
-  const std::vector<Guid> distinct = Distinct(ports);
-  if (distinct.empty()) return wanted;
+  if (ports.empty()) return wanted;
   if (wanted != PartitionNum()) {
-    RETURN_IF_ERROR(CheckPartition(snapshot, distinct, wanted));
+    RETURN_IF_ERROR(CheckPartition(snapshot, ports, wanted));
     return wanted;
   }
-  ASSIGN_OR_RETURN(std::vector<PartitionNum> usable, UsablePartitions(snapshot, distinct));
+  ASSIGN_OR_RETURN(std::vector<PartitionNum> usable, UsablePartitions(snapshot, ports));
   if (usable.size() > 1) std::erase(usable, kDefaultPartition);
   if (usable.size() == 1) return usable.front();
-  return absl::FailedPreconditionError(absl::StrCat("the ports are in partitions ", ListOf(usable),
-                                                    " together; name the one that is meant "
-                                                    "(--partition)"));
+  return Refusal(absl::StrCat("the ports are in partitions ", ListOf(usable),
+                              " together; name the one that is meant", kHowToName));
 }
 
-absl::StatusOr<PartitionNum> ChoosePartitionFor(const Snapshot& snapshot,
-                                                absl::Span<const Guid> ports,
-                                                const Accounts& accounts, absl::string_view account,
-                                                PartitionNum wanted) {
-  if (!snapshot.partitions->empty()) {
-    ASSIGN_OR_RETURN(wanted, accounts.PartitionFor(account, wanted));
-  }
-  return ChoosePartition(snapshot, ports, wanted);
+absl::StatusOr<PartitionNum> PartitionOfOldJob(const Snapshot& snapshot, const JobRecord& job) {
+  std::vector<Guid> known = job.endpoints;
+  std::erase_if(known, [&](Guid port) { return !snapshot.partitions->IsKnown(port); });
+  if (known.empty()) return PartitionNum();
+  ASSIGN_OR_RETURN(const std::vector<PartitionNum> usable, UsablePartitions(snapshot, known));
+  const bool has_default =
+      std::find(usable.begin(), usable.end(), kDefaultPartition) != usable.end();
+  return has_default ? kDefaultPartition : usable.front();
 }
 
-absl::StatusOr<PartitionNum> PartitionOfJob(const Snapshot& snapshot, const JobRecord& job) {
-  if (snapshot.partitions->empty()) return PartitionNum();
-  if (job.partition != PartitionNum()) return job.partition;
-  return ChoosePartition(snapshot, job.endpoints, PartitionNum());
+bool IsOfPartition(const absl::Status& status) {
+  return status.GetPayload(kPartitionPayload).has_value();
 }
 
 std::shared_ptr<const HostPartitions> FindHostPartitions(const Snapshot& snapshot) {
@@ -173,6 +227,7 @@ std::shared_ptr<const HostPartitions> FindHostPartitions(const Snapshot& snapsho
     const absl::Span<const EndpointIndex> cabled = fabric.endpoints_of_host(HostIndex(h));
     if (cabled.empty()) continue;
     const Guid port = fabric.endpoint(cabled.front()).port_guid;
+    if (!snapshot.partitions->IsKnown(port)) continue;
     ports.push_back(port);
     for (const PartitionNum partition : PartitionsOf(snapshot.partitions->TableOf(port))) {
       if (snapshot.partitions->Of(port, partition) != Membership::kFull) continue;
@@ -183,7 +238,8 @@ std::shared_ptr<const HostPartitions> FindHostPartitions(const Snapshot& snapsho
   return found;
 }
 
-std::shared_ptr<const JobPorts> FindJobPorts(const Snapshot& snapshot, const JobRecord& job) {
+std::shared_ptr<const JobPorts> FindJobPorts(const Snapshot& snapshot, const JobRecord& job,
+                                             const absl::StatusOr<PartitionNum>& partition) {
   const Fabric& fabric = *snapshot.fabric;
   auto ports = std::make_shared<JobPorts>();
   ports->fabric_version = fabric.version();
@@ -191,7 +247,6 @@ std::shared_ptr<const JobPorts> FindJobPorts(const Snapshot& snapshot, const Job
   for (const Guid guid : job.endpoints) {
     ports->endpoints.push_back(fabric.FindEndpoint(guid).value_or(JobPorts::kGone));
   }
-  const absl::StatusOr<PartitionNum> partition = PartitionOfJob(snapshot, job);
   ports->no_partition = partition.status();
   ports->partition = partition.value_or(PartitionNum());
   if (ports->partition == PartitionNum()) return ports;
@@ -238,8 +293,9 @@ absl::Status FillMembers(const Snapshot& snapshot, const JobRecord& job, const J
     if (count < 2) request.leaf_ranks.clear();
     return absl::OkStatus();
   }
-  return BothLimited(snapshot, ports.partition, job.endpoints[rank_at(0)],
-                     job.endpoints[rank_at(count - 1)]);
+  std::vector<Guid> limited(count);
+  for (size_t i = 0; i < count; ++i) limited[i] = job.endpoints[rank_at(i)];
+  return AllLimited(snapshot, ports.partition, limited);
 }
 
 std::string PartitionWords(const JobPorts& ports, uint32_t barred_switches,
@@ -273,9 +329,9 @@ absl::Status CheckMemberships(const Snapshot& snapshot, PartitionNum partition,
     const Guid guid = fabric.IsSwitch(v) ? fabric.switch_info(fabric.AsSwitch(v)).guid
                                          : fabric.endpoint(fabric.AsEndpoint(v)).port_guid;
     const Membership membership = snapshot.partitions->Of(guid, partition);
-    if (membership == Membership::kFull) continue;
+    if (membership == Membership::kFull || !snapshot.partitions->IsKnown(guid)) continue;
     if (membership == Membership::kLimited && !is_inner[node]) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
+    return Refusal(absl::StrCat(
         "partition ", ToString(partition), ": ", fabric.IsSwitch(v) ? "switch " : "port ",
         NameOf(snapshot, guid),
         membership == Membership::kNone ? " is not in it" : " has children as a limited member"));
@@ -299,7 +355,7 @@ absl::Status CheckPassage(const Snapshot& snapshot, PartitionNum partition,
     for (const bool outbound : {true, false}) {
       const ChannelIndex at = outbound ? use.channel : Fabric::Reverse(use.channel);
       if (passes(at, outbound)) continue;
-      return absl::FailedPreconditionError(absl::StrCat(
+      return Refusal(absl::StrCat(
           "partition ", ToString(partition), ": port ", fabric.channel_from_port(at).value(),
           " of switch ",
           NameOf(snapshot, fabric.switch_info(fabric.AsSwitch(fabric.channel_from(at))).guid),

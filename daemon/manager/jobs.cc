@@ -35,19 +35,30 @@ absl::Status TooManyRanks(size_t ranks, uint32_t limit) {
       "endpoints: ", ranks, " ranks are over the daemon's limits.job_ranks of ", limit));
 }
 
-// By host name, then port: hosts are sorted, and so are the ports of each.
-absl::StatusOr<std::vector<Guid>> AllEndpoints(const Fabric& fabric, uint32_t limit) {
+// Of a partition its members. By host name, then port: hosts are sorted, and so are the ports of
+// each.
+absl::StatusOr<std::vector<Guid>> AllEndpoints(const Snapshot& snapshot, PartitionNum partition,
+                                               uint32_t limit) {
+  const Fabric& fabric = *snapshot.fabric;
   if (fabric.endpoint_count() == 0) {
     return absl::FailedPreconditionError("all_endpoints: the fabric has no endpoints");
   }
-  if (fabric.endpoint_count() > limit) return TooManyRanks(fabric.endpoint_count(), limit);
   std::vector<Guid> guids;
   guids.reserve(fabric.endpoint_count());
   for (uint32_t h = 0; h < fabric.host_count(); ++h) {
     for (const EndpointIndex e : fabric.endpoints_of_host(HostIndex(h))) {
-      guids.push_back(fabric.endpoint(e).port_guid);
+      const Guid port = fabric.endpoint(e).port_guid;
+      const bool is_meant = partition == PartitionNum() || snapshot.partitions->empty() ||
+                            snapshot.partitions->Of(port, partition) != Membership::kNone;
+      if (is_meant) guids.push_back(port);
     }
   }
+  if (guids.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("all_endpoints: partition ", ToString(partition),
+                     " has no member; `coppicectl fabric partitions` lists those that have some"));
+  }
+  if (guids.size() > limit) return TooManyRanks(guids.size(), limit);
   return guids;
 }
 
@@ -283,17 +294,20 @@ absl::StatusOr<absl::Duration> Jobs::LeaseOf(const Payer& payer,
 
 absl::StatusOr<JobRecord> Jobs::MakeRecord(RegisterJobArgs& args, const FabricView& view,
                                            uint64_t fingerprint) const {
-  const Fabric& fabric = *view.snapshot->fabric;
+  const Snapshot& snapshot = *view.snapshot;
   JobRecord record;
-  ASSIGN_OR_RETURN(record.endpoints,
-                   args.all_endpoints
-                       ? AllEndpoints(fabric, options_->max_job_ranks)
-                       : NamedEndpoints(fabric, args.endpoints, options_->max_job_ranks));
   const std::shared_ptr<const Accounts> accounts = tables_->quotas.accounts();
   ASSIGN_OR_RETURN(record.account,
                    accounts->Choose(args.owner, args.account, MayNameAnyAccount(args.actor)));
-  ASSIGN_OR_RETURN(record.partition, ChoosePartitionFor(*view.snapshot, record.endpoints, *accounts,
-                                                        record.account, args.partition));
+  PartitionNum wanted = args.partition;
+  if (!snapshot.partitions->empty()) {
+    ASSIGN_OR_RETURN(wanted, accounts->PartitionFor(record.account, wanted));
+  }
+  ASSIGN_OR_RETURN(record.endpoints,
+                   args.all_endpoints
+                       ? AllEndpoints(snapshot, wanted, options_->max_job_ranks)
+                       : NamedEndpoints(*snapshot.fabric, args.endpoints, options_->max_job_ranks));
+  ASSIGN_OR_RETURN(record.partition, ChoosePartition(snapshot, record.endpoints, wanted));
   record.request_id = std::move(args.request_id);
   record.request_fingerprint = fingerprint;
   record.name = std::move(args.display_name);

@@ -119,7 +119,9 @@ void Repair::JudgeAll(Round& round) {
   }
   StandingJudge judge(*round.view, judged_.get(), survivors_, *round.profile);
   for (RepairCase& granted : round.cases) {
-    granted.standing = judge.Judge(*granted.job->record, *granted.record, granted.route_kind);
+    granted.standing =
+        judge.Judge(*granted.job->record, PartitionOfJob(*tables_, *granted.job, snapshot),
+                    *granted.record, granted.route_kind);
     JudgeCarriage(granted);
     std::lock_guard lock(tables_->mu);
     const auto called = tables_->called_back.find(granted.record->id);

@@ -167,7 +167,7 @@ class Planner {
     absl::StatusOr<TreeDraft> draft = PlanOn(basis, broken);
     const bool may_be_routed =
         route_kind == RouteKind::kForwardingTables && broken.standing.lost_ports.empty();
-    if (draft.ok() || !may_be_routed) return draft;
+    if (draft.ok() || !may_be_routed || IsOfPartition(draft.status())) return draft;
     basis.snapshot.routes = survivors_.routes;
     absl::StatusOr<TreeDraft> without_tables = PlanOn(basis, broken);
     if (!without_tables.ok()) return draft;

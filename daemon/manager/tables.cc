@@ -1,5 +1,8 @@
 #include "daemon/manager/tables.h"
 
+#include <algorithm>
+
+#include "daemon/base/status_macros.h"
 #include "daemon/manager/event_kinds.h"
 
 namespace coppice {
@@ -205,6 +208,24 @@ bool Tables::LeavesKept(const Payer& payer, absl::Span<const TreeSwitchRecord> w
     for (const TreeId tree : CallBack(guid, *own, lacking)) lent.push_back(tree);
   }
   return is_enough;
+}
+
+absl::StatusOr<PartitionNum> PartitionOfJob(Tables& tables, Job& job, const Snapshot& snapshot) {
+  const JobRecord& record = *job.record;
+  if (snapshot.partitions->empty() || record.partition != PartitionNum()) {
+    return snapshot.partitions->empty() ? PartitionNum() : record.partition;
+  }
+  {
+    std::lock_guard lock(tables.mu);
+    if (job.kept_partition != PartitionNum()) return job.kept_partition;
+  }
+  ASSIGN_OR_RETURN(const PartitionNum chosen, PartitionOfOldJob(snapshot, record));
+  const bool are_all_known =
+      std::all_of(record.endpoints.begin(), record.endpoints.end(),
+                  [&](Guid port) { return snapshot.partitions->IsKnown(port); });
+  std::lock_guard lock(tables.mu);
+  if (are_all_known && job.kept_partition == PartitionNum()) job.kept_partition = chosen;
+  return job.kept_partition == PartitionNum() ? chosen : job.kept_partition;
 }
 
 }  // namespace coppice

@@ -95,6 +95,7 @@ struct Job {
   BatchRequests batch_requests;
   absl::flat_hash_map<std::string, GrantedBatch> batches;
   std::shared_ptr<const JobPorts> ports;  // on the fabric that was planned on last; null: none
+  PartitionNum kept_partition;  // of an earlier release's, once chosen (PartitionOfJob); else 0
 };
 
 class JobTable {
@@ -369,6 +370,10 @@ struct Tables {
                            counter);
   }
 };
+
+// Of the job where ports tell theirs, else 0. What is chosen for one of an earlier release, which
+// has none of its own, is kept as soon as the tables of all of its ports are known. Takes the lock.
+absl::StatusOr<PartitionNum> PartitionOfJob(Tables& tables, Job& job, const Snapshot& snapshot);
 
 }  // namespace coppice
 

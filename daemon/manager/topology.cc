@@ -105,7 +105,8 @@ absl::StatusOr<Topology::Outcome> Topology::Sweep(bool in_haste, std::function<v
   if (!outcome.fabric_changed && !outcome.tables_changed && !outcome.partitions_changed) {
     outcome.view = PublishRefreshed(old, std::move(result));
   } else {
-    ASSIGN_OR_RETURN(outcome.view, PublishChanged(old, std::move(result)));
+    const bool are_routes_old = !outcome.fabric_changed && !outcome.tables_changed;
+    ASSIGN_OR_RETURN(outcome.view, PublishChanged(old, std::move(result), are_routes_old));
   }
   TellChanges(old.get(), *outcome.view);
   return outcome;
@@ -167,7 +168,8 @@ Topology::View Topology::PublishRefreshed(const View& old, SweepResult result) {
   return view;
 }
 
-absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepResult result) {
+absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepResult result,
+                                                        bool are_routes_old) {
   auto view = std::make_shared<FabricView>();
   FillMetadata(*view, old.get(), *result.fabric, result);
   const std::shared_ptr<const Fabric> fabric = result.fabric->WithVersion(last_version_ + 1);
@@ -184,6 +186,7 @@ absl::StatusOr<Topology::View> Topology::PublishChanged(const View& old, SweepRe
     ASSIGN_OR_RETURN(snapshot->routes, Routes::DimensionOrder(fabric));
   }
   view->snapshot = std::move(snapshot);
+  if (are_routes_old) view->routes_settled = old->routes_settled || !HasBlackHole(*view);
 
   Promises promises = FindPromises(*view);
   std::lock_guard applying(rules_mu_);

@@ -79,7 +79,7 @@ class Topology : private UseCase {
   std::vector<CapabilityRecord> CapabilitiesOf(const Fabric& fabric,
                                                const std::vector<CapabilityRule>& rules) const;
   View PublishRefreshed(const View& old, SweepResult result);
-  absl::StatusOr<View> PublishChanged(const View& old, SweepResult result);
+  absl::StatusOr<View> PublishChanged(const View& old, SweepResult result, bool are_routes_old);
   void FillMetadata(FabricView& view, const FabricView* old, const Fabric& fabric,
                     SweepResult& result) const;
   void TellChanges(const FabricView* old, const FabricView& now);

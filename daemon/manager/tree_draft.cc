@@ -70,9 +70,7 @@ absl::Status WithFullSwitches(const PlanBasis& basis, const absl::Status& refusa
     const SwitchInfo& info = snapshot.fabric->switch_info(entry.index);
     const SwitchCapacity& capacity = scratch.capacity[entry.index.value()];
     if (request.carried && !capacity.speaks) continue;  // it is silent, which is not full
-    if (absl::c_binary_search(basis.ports->foreign_switches, entry.index)) continue;
-    if (absl::c_binary_search(basis.spent_switches, entry.index)) continue;
-    if (absl::c_binary_search(basis.kept_switches, entry.index)) continue;
+    if (entry.is_barred) continue;
     absl::StrAppend(&lines, FullSwitchLine(info, capacity));
     full.push_back({info.guid, capacity.entries_total});
   }
@@ -122,6 +120,28 @@ absl::StatusOr<TreeDraft> DraftOfForest(const PlanBasis& basis, const JobRecord&
   draft.promise = PromiseOfRecord(snapshot, *basis.view->link_ids, *basis.profile,
                                   basis.promised_duty, job, draft.record, scratch.links);
   return draft;
+}
+
+// Of the plan for scratch.request, or of one of the other type if a switch on its way keeps the
+// partition out and either type will do.
+absl::StatusOr<TreeDraft> DraftOfOne(const PlanBasis& basis, const JobRecord& job,
+                                     const CreateTreeArgs& args, absl::StatusOr<TreePlan> plan,
+                                     DraftScratch& scratch, std::vector<RefusedSwitch>& full) {
+  if (absl::IsResourceExhausted(plan.status()) && args.type == TreeType::kTypeII) {
+    return WithFullSwitches(basis, plan.status(), scratch, full);
+  }
+  RETURN_IF_ERROR(plan.status());
+  const bool is_type2 = plan->tree.type == TreeType::kTypeII;
+  absl::StatusOr<TreeDraft> draft = DraftOfPlan(basis, job, args, *std::move(plan), scratch);
+  if (args.type || !IsOfPartition(draft.status())) return draft;
+  scratch.request.type = is_type2 ? TreeType::kTypeI : TreeType::kTypeII;
+  absl::StatusOr<TreePlan> other =
+      PlanTree(basis.snapshot, *basis.profile, scratch.capacity, scratch.request);
+  if (!other.ok()) return draft;
+  absl::StrAppend(&other->reason, "; no type ", is_type2 ? "II" : "I",
+                  " tree: ", draft.status().message());
+  absl::StatusOr<TreeDraft> instead = DraftOfPlan(basis, job, args, *std::move(other), scratch);
+  return instead.ok() ? std::move(instead) : std::move(draft);
 }
 
 constexpr size_t kMaxNamedRefusals = 3;  // refused communicators in the message of an error
@@ -279,7 +299,7 @@ class Drafter {
   absl::Status Hang(uint32_t i, const CommunicatorResult& result) {
     if (!left_out_[i].empty()) return Refuse(i, left_out_[i]);
     NoteFull(result);
-    if (!result.tree && !args_.accept_type1) return Refuse(i, result.why_not);
+    if (!result.tree && !args_.accept_type1) return Refuse(i, WhyNot(result));
     TreeRequest& request = scratch_.request;
     RETURN_IF_ERROR(FindMembersOf(numbers_[i]));
     request.type = result.tree ? TreeType::kTypeII : TreeType::kTypeI;
@@ -289,9 +309,9 @@ class Drafter {
     if (!plan.ok()) {
       if (result.tree) return plan.status();
       return Refuse(
-          i, absl::StrCat(result.why_not, "; no type I tree either: ", plan.status().message()));
+          i, absl::StrCat(WhyNot(result), "; no type I tree either: ", plan.status().message()));
     }
-    if (!result.tree) absl::StrAppend(&plan->reason, "; no type II tree: ", result.why_not);
+    if (!result.tree) absl::StrAppend(&plan->reason, "; no type II tree: ", WhyNot(result));
     alike_.ranks = args_.communicators[numbers_[i]];
     ASSIGN_OR_RETURN(TreeDraft tree, DraftOfPlan(basis_, job_, alike_, *std::move(plan), scratch_));
     tree.record.accepts_type1 = args_.accept_type1;
@@ -300,9 +320,17 @@ class Drafter {
     return absl::OkStatus();
   }
 
+  // With what bars the switches that it lacks.
+  std::string WhyNot(const CommunicatorResult& result) const {
+    const bool is_any_barred =
+        absl::c_any_of(result.full_switches, [](const FullSwitch& full) { return full.is_barred; });
+    return absl::StrCat(result.why_not,
+                        is_any_barred ? BoundWords(basis_, TreeRequest(), TreeType::kTypeII) : "");
+  }
+
   void NoteFull(const CommunicatorResult& result) {
     for (const FullSwitch& full : result.full_switches) {
-      if (!full_.insert(full.index.value()).second) continue;
+      if (full.is_barred || !full_.insert(full.index.value()).second) continue;
       full_switches_.push_back(
           {snapshot_.fabric->switch_info(full.index).guid, full.entries_total});
     }
@@ -385,17 +413,19 @@ absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
   basis.snapshot.load = std::move(load);
   const Fabric& fabric = *basis.snapshot.fabric;
   if (basis.ports == nullptr || basis.ports->fabric_version != fabric.version()) {
-    basis.ports = FindJobPorts(basis.snapshot, *job.record);
+    basis.ports =
+        FindJobPorts(basis.snapshot, *job.record, PartitionOfJob(tables, job, basis.snapshot));
     std::lock_guard lock(tables.mu);
     job.ports = basis.ports;
   }
   for (const SwitchIndex s : basis.ports->foreign_switches) {
     if (capacity[s.value()].entries_total > 0) ++basis.barred_switches;
-    capacity[s.value()] = {};
+    capacity[s.value()] = {.speaks = capacity[s.value()].speaks, .is_barred = true};
   }
   basis.tenant = tables.quotas.TenantOf(PayerOf(*job.record));
   basis.spent_switches =
       tables.quotas.Restrict(PayerOf(*job.record), fabric, absl::MakeSpan(capacity));
+  for (const SwitchIndex s : basis.spent_switches) capacity[s.value()].is_barred = true;
   return basis;
 }
 
@@ -404,6 +434,7 @@ void LeaveKept(const Tables& tables, KeptEntries::Asker asker, PlanBasis& basis,
   if (basis.kept->switches().empty()) return;
   basis.kept_switches = basis.kept->Apply(basis.tenant, *basis.snapshot.fabric, tables.quotas,
                                           asker, absl::MakeSpan(capacity));
+  for (const SwitchIndex s : basis.kept_switches) capacity[s.value()].is_barred = true;
 }
 
 bool AreTablesBehind(const PlanBasis& basis) {
@@ -412,6 +443,7 @@ bool AreTablesBehind(const PlanBasis& basis) {
 }
 
 bool MayLackRoutes(const absl::Status& refusal) {
+  if (IsOfPartition(refusal)) return false;
   return absl::IsFailedPrecondition(refusal) || absl::IsNotFound(refusal);
 }
 
@@ -442,27 +474,36 @@ absl::StatusOr<TreeDraft> DraftTree(const PlanBasis& basis, const JobRecord& job
   RETURN_IF_ERROR(FillRequest(basis, job, args, scratch));
   std::optional<ForestPlan> forest;
   // Every rank of a forest serves children somewhere.
-  if (args.max_trees.has_value() && scratch.request.leaf_ranks.empty()) {
+  const bool may_be_forest = args.max_trees.has_value() && scratch.request.leaf_ranks.empty();
+  if (args.max_trees) RETURN_IF_ERROR(CheckForestRequest(scratch.request, *args.max_trees));
+  if (may_be_forest) {
     absl::StatusOr<ForestPlan> planned =
         PlanForest(snapshot, profile, scratch.request, *args.max_trees);
-    if (absl::IsInvalidArgument(planned.status())) return planned.status();
     // Else one tree may do, or says why not.
     if (planned.ok() && planned->shape.trees > 0) forest = *std::move(planned);
   }
-  if (forest.has_value() && !scratch.request.carried) {
-    return DraftOfForest(basis, job, args, *std::move(forest), scratch);
-  }
-  absl::StatusOr<TreePlan> plan = PlanTree(snapshot, profile, scratch.capacity, scratch.request);
+  std::optional<absl::StatusOr<TreePlan>> plan;
+  const auto plan_one = [&] {
+    if (!plan) plan = PlanTree(snapshot, profile, scratch.capacity, scratch.request);
+  };
   if (forest.has_value()) {
-    const bool is_switches_sooner = plan.ok() && plan->tree.serving_switch_count() > 0 &&
-                                    plan->predicted.total_us < forest->total_us;
-    if (!is_switches_sooner) return DraftOfForest(basis, job, args, *std::move(forest), scratch);
+    if (scratch.request.carried) plan_one();
+    const bool is_switches_sooner = plan && plan->ok() &&
+                                    (*plan)->tree.serving_switch_count() > 0 &&
+                                    (*plan)->predicted.total_us < forest->total_us;
+    if (!is_switches_sooner) {
+      absl::StatusOr<TreeDraft> draft =
+          DraftOfForest(basis, job, args, *std::move(forest), scratch);
+      if (!IsOfPartition(draft.status())) return draft;
+    }
   }
-  if (absl::IsResourceExhausted(plan.status()) && args.type == TreeType::kTypeII) {
-    return WithFullSwitches(basis, plan.status(), scratch, full);
+  plan_one();
+  absl::StatusOr<TreeDraft> draft = DraftOfOne(basis, job, args, *std::move(plan), scratch, full);
+  if (draft.ok() && args.max_trees && !may_be_forest) {
+    absl::StrAppend(&draft->record.reason,
+                    "; no forest, as all of its ranks would have to serve children");
   }
-  RETURN_IF_ERROR(plan.status());
-  return DraftOfPlan(basis, job, args, *std::move(plan), scratch);
+  return draft;
 }
 
 std::string FullSwitchLine(const SwitchInfo& info, const SwitchCapacity& capacity) {

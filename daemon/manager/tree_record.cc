@@ -305,8 +305,9 @@ StandingJudge::StandingJudge(const FabricView& view, const FabricView* before,
   }
 }
 
-TreeStanding StandingJudge::Judge(const JobRecord& job, const TreeRecord& record,
-                                  std::optional<RouteKind> route_kind) {
+TreeStanding StandingJudge::Judge(const JobRecord& job,
+                                  const absl::StatusOr<PartitionNum>& partition,
+                                  const TreeRecord& record, std::optional<RouteKind> route_kind) {
   const Fabric& fabric = *view_.snapshot->fabric;
   const AggregationTree tree = PlaceTree(fabric, job, record);
   if (std::string lost = LostNodes(job, record, tree); !lost.empty()) {
@@ -320,7 +321,9 @@ TreeStanding StandingJudge::Judge(const JobRecord& job, const TreeRecord& record
   if (std::string lost = LostLinks(record); !lost.empty()) return Broken(lost);
   const PhysicalTree physical = PlacePhysical(fabric, *view_.link_ids, record);
   if (std::string lost = LostCable(physical, record); !lost.empty()) return Broken(lost);
-  if (absl::Status barred = CheckPartition(job, record, tree); !barred.ok()) {
+  if (!partition.ok()) return Broken(std::string(partition.status().message()));
+  partition_ = *partition;
+  if (absl::Status barred = CheckPartition(record, tree); !barred.ok()) {
     return Broken(std::string(barred.message()));
   }
   if (Route(*view_.snapshot, record, tree, physical)) {
@@ -334,9 +337,8 @@ TreeStanding StandingJudge::Judge(const JobRecord& job, const TreeRecord& record
   return Broken(broken);
 }
 
-absl::Status StandingJudge::CheckPartition(const JobRecord& job, const TreeRecord& record,
-                                           const AggregationTree& tree) {
-  ASSIGN_OR_RETURN(partition_, PartitionOfJob(*view_.snapshot, job));
+absl::Status StandingJudge::CheckPartition(const TreeRecord& record,
+                                           const AggregationTree& tree) const {
   RETURN_IF_ERROR(CheckMemberships(*view_.snapshot, partition_, tree));
   for (size_t t = 1; t < record.forest.size(); ++t) {
     AggregationTree other = tree;

@@ -88,8 +88,9 @@ class StandingJudge {
 
   // `route_kind`: of the routes that the record's lengths are of, where that is known; a tree that
   // is on routes of another kind now has moved. O(nodes + links on the edges' routes).
-  TreeStanding Judge(const JobRecord& job, const TreeRecord& record,
-                     std::optional<RouteKind> route_kind);
+  // `partition`: the job's; an error breaks the tree.
+  TreeStanding Judge(const JobRecord& job, const absl::StatusOr<PartitionNum>& partition,
+                     const TreeRecord& record, std::optional<RouteKind> route_kind);
 
  private:
   std::string LostNodes(const JobRecord& job, const TreeRecord& record,
@@ -100,8 +101,7 @@ class StandingJudge {
   bool Route(const Snapshot& snapshot, const TreeRecord& record, const AggregationTree& tree,
              const PhysicalTree& physical);
   // Of all trees of the record.
-  absl::Status CheckPartition(const JobRecord& job, const TreeRecord& record,
-                              const AggregationTree& tree);
+  absl::Status CheckPartition(const TreeRecord& record, const AggregationTree& tree) const;
   TreeStanding Compare(const Snapshot& snapshot, const TreeRecord& record,
                        const AggregationTree& tree, std::optional<RouteKind> route_kind);
 

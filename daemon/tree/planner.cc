@@ -123,8 +123,10 @@ absl::Status RefuseType2(const Fabric& fabric, const TreeRequest& request, bool 
   std::string message = absl::StrCat("no type II tree: ", type2.why_not);
   if (type2.routes_are_wrong) return absl::FailedPreconditionError(message);
   if (!type2.full_switches.empty()) {
+    const bool is_any_full =
+        absl::c_any_of(type2.full_switches, [](const FullSwitch& full) { return !full.is_barred; });
     absl::StrAppend(&message, ": ", NameSwitches(fabric, type2.full_switches),
-                    "; release a tree there, ");
+                    is_any_full ? "; release a tree there, " : "; ");
   } else {
     absl::StrAppend(&message, is_silent ? "; " : "; ask for fewer members, ");
   }
@@ -263,7 +265,8 @@ std::string NameSwitches(const Fabric& fabric, absl::Span<const FullSwitch> swit
   for (const FullSwitch& full : switches.first(std::min(switches.size(), kMaxNamed))) {
     const SwitchInfo& info = fabric.switch_info(full.index);
     absl::StrAppend(&names, names.empty() ? "" : ", ", ToString(info.guid), " \"", info.description,
-                    "\" (", full.entries_total, " entries)");
+                    "\" (",
+                    full.is_barred ? "barred" : absl::StrCat(full.entries_total, " entries"), ")");
   }
   if (switches.size() > kMaxNamed) {
     absl::StrAppend(&names, " and ", switches.size() - kMaxNamed, " more");

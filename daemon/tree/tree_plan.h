@@ -23,6 +23,7 @@ struct SwitchCapacity {
   uint32_t entries_free = 0;
   uint32_t degree_limit = 0;  // K(v), most children in one tree
   bool speaks = false;        // so that members can use its entries (Switches.Connect)
+  bool is_barred = false;     // it may not serve who asks, which is not to be full
 };
 
 // The spec on one snapshot. The planner wants its sizes never empty.
@@ -64,6 +65,7 @@ struct Tradeoff : TradeFigures {
 struct FullSwitch {
   SwitchIndex index;
   uint32_t entries_total = 0;
+  bool is_barred = false;  // SwitchCapacity's
 };
 
 // A tree and how long it takes.

@@ -433,7 +433,8 @@ class Type2Search {
     absl::c_sort(full);
     full.erase(std::unique(full.begin(), full.end()), full.end());
     for (const SwitchIndex s : full) {
-      result_.full_switches.push_back({s, in_.capacity[s.value()].entries_total});
+      const SwitchCapacity& capacity = in_.capacity[s.value()];
+      result_.full_switches.push_back({s, capacity.entries_total, capacity.is_barred});
     }
     if (result_.best) return;
     if (!in_.places.all_on_switches) {

@@ -81,7 +81,8 @@ void Explain(const Fabric& fabric, absl::Span<const SwitchCapacity> capacity,
              const BatchState& state, const BatchShape& shape, CommunicatorResult& result) {
   for (const SwitchIndex root : shape.nearest) {
     if (state.degrees()[root.value()] > 0) continue;
-    result.full_switches.push_back({root, capacity[root.value()].entries_total});
+    const SwitchCapacity& at = capacity[root.value()];
+    result.full_switches.push_back({root, at.entries_total, at.is_barred});
   }
   if (result.full_switches.empty()) {
     result.why_not = absl::StrCat("the switches' degree limits are too low for ", shape.ranks,

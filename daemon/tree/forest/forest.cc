@@ -35,6 +35,8 @@ struct Weighed {
   double least_us() const { return busiest_us + kFirstPacketShare * first_us; }
 };
 
+}  // namespace
+
 absl::Status CheckForestRequest(const TreeRequest& request, uint32_t max_trees) {
   const auto invalid = [](const std::string& what) { return absl::InvalidArgumentError(what); };
   if (max_trees == 0 || max_trees > kMaxTrees) {
@@ -58,6 +60,8 @@ absl::Status CheckForestRequest(const TreeRequest& request, uint32_t max_trees) 
   }
   return absl::OkStatus();
 }
+
+namespace {
 
 class ForestPlanner {
  public:

@@ -76,6 +76,7 @@ inline constexpr uint32_t kMaxForestRanks = 1024;
 //
 // INVALID_ARGUMENT: no members, or more than kMaxForestRanks; no Allreduce; type II or a policy;
 // max_trees 0 or above kMaxTrees; else the errors of PlanTree.
+absl::Status CheckForestRequest(const TreeRequest& request, uint32_t max_trees);
 absl::StatusOr<ForestPlan> PlanForest(const Snapshot& snapshot, const CostProfile& profile,
                                       const TreeRequest& request, uint32_t max_trees);
 

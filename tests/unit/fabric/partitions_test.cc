@@ -37,6 +37,22 @@ TEST(Partitions, WhoSpeaksWithWhom) {
   EXPECT_EQ(partitions.TableOf(Guid(2)).size(), 2U);
 }
 
+TEST(Partitions, WhichOneTwoPortsSpeakIn) {
+  Partitions partitions;
+  partitions.Set(Guid(1), {0x8003, 0x8002, 0xFFFF});
+  partitions.Set(Guid(2), {0x0002, 0x0003});
+  partitions.Set(Guid(3), {0x7FFF, 0x0003});
+  partitions.Set(Guid(4), {});
+  EXPECT_EQ(partitions.Between(Guid(1), Guid(2)), PartitionNum(2));
+  EXPECT_EQ(partitions.Between(Guid(2), Guid(1)), PartitionNum(2));
+  EXPECT_EQ(partitions.Between(Guid(1), Guid(3)), kDefaultPartition);
+  EXPECT_EQ(partitions.Between(Guid(2), Guid(3)), std::nullopt);  // limited members both
+  EXPECT_EQ(partitions.Between(Guid(1), Guid(4)), std::nullopt);
+  EXPECT_EQ(partitions.Between(Guid(1), Guid(5)), std::nullopt);
+  EXPECT_TRUE(partitions.IsKnown(Guid(4)));  // that it has none
+  EXPECT_FALSE(partitions.IsKnown(Guid(5)));
+}
+
 TEST(Partitions, SwitchesLookWhereTheyAreTold) {
   Partitions partitions;
   EXPECT_TRUE(partitions.Passes(Guid(9), PortNum(1), PartitionNum(1), true));
