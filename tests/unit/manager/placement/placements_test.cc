@@ -74,8 +74,35 @@ TEST_F(PlacementsTest, NodesAreFullMembersOfThePartition) {
   const auto shared = Place(Nodes(2, "", {"n[12-15]"}));
   ASSERT_TRUE(shared.ok()) << shared.status();
   EXPECT_EQ(shared->record->partition, PartitionNum(2));
+  EXPECT_REFUSED(Place(Nodes(2)).status(), StatusCode::kFailedPrecondition,
+                 "; or name a partition, whose full members are candidates then");
   // And the job has it.
   EXPECT_EQ(StartOf(view->record->id)->record->partition, PartitionNum(1));
+}
+
+// Entries that the partition's jobs may not have do not count for them.
+TEST_F(PlacementsTest, TreesToComeAreOfSwitchesThatServeThePartition) {
+  auto partitions = std::make_shared<Partitions>();
+  for (uint32_t host = 0; host < 16; ++host) partitions->Set(PortGuid(host), {0x8001});
+  for (uint32_t leaf = 0; leaf < 3; ++leaf) partitions->Set(LeafGuid(leaf), {0x0001});
+  for (const Guid guid : {LeafGuid(3), SpineGuid(0), SpineGuid(1)}) {
+    partitions->Set(guid, {0x8001});
+  }
+  Boot(Options(), /*sweep=*/false);
+  SweepResult swept;
+  swept.fabric = SmallFabric();
+  swept.partitions = std::move(partitions);
+  port_.Set(absl::StatusOr<SweepResult>(std::move(swept)));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  CreatePlacementArgs args = Nodes(2);
+  args.task.trees = 1;
+  const auto view = Place(args);
+  ASSERT_TRUE(view.ok()) << view.status();
+  for (const std::string& node : view->record->nodes) EXPECT_GE(std::stoi(node.substr(1)), 12);
+  EXPECT_THAT(
+      view->record->reason,
+      testing::HasSubstr("; 3 switches cannot serve, as their ports 0 are no full member of "
+                         "partition 0x0001"));
 }
 
 TEST_F(PlacementsTest, TooFewFreeNodesSayWhoHoldsThem) {
