@@ -277,7 +277,14 @@ void DistanceMeter::Proceed(const std::shared_ptr<Measurement>& measurement, Act
   for (const HostPair& hosts : round) {
     const AgentTable::Agent* const a = agents_.Find(hosts.first);
     const AgentTable::Agent* const b = agents_.Find(hosts.second);
-    if (a != nullptr && b != nullptr && !b->info.measure_address.empty()) {
+    const bool are_there = a != nullptr && b != nullptr && !b->info.measure_address.empty();
+    absl::Status speaks;  // else not over what was asked for
+    if (measurement->args().transport == Transport::kVerbs) {
+      speaks = PartitionOf(measurement->args(), hosts).status();
+    }
+    if (are_there && !speaks.ok()) {
+      failed.emplace_back(hosts, std::string(speaks.message()));
+    } else if (are_there) {
       SendPair(measurement, hosts, actions);
     } else {
       failed.emplace_back(hosts, absl::StrCat(a == nullptr ? hosts.first : hosts.second,
@@ -302,11 +309,11 @@ void DistanceMeter::SendPair(const std::shared_ptr<Measurement>& measurement, co
                    .bandwidth_bytes = args.bandwidth_bytes,
                    .timeout = PairTimeout(args)};
   const bool have_verbs = a.info.has_verbs && b.info.has_verbs;
-  passive.transport = args.transport.value_or(have_verbs ? Transport::kVerbs : Transport::kTcp);
+  const absl::StatusOr<PartitionNum> partition = PartitionOf(args, hosts);
+  passive.transport =
+      args.transport.value_or(have_verbs && partition.ok() ? Transport::kVerbs : Transport::kTcp);
   passive.or_tcp = !args.transport.has_value();
-  if (passive.transport == Transport::kVerbs) {
-    passive.partition = args.partition != PartitionNum() ? args.partition : PartitionOf(hosts);
-  }
+  if (passive.transport == Transport::kVerbs) passive.partition = *partition;
   PingPong active = passive;
   active.active = true;
   active.peer = hosts.second;
@@ -323,18 +330,18 @@ void DistanceMeter::SendPair(const std::shared_ptr<Measurement>& measurement, co
   actions.push_back([link = a.link, task = std::move(active)] { link->send(task); });
 }
 
-PartitionNum DistanceMeter::PartitionOf(const HostPair& hosts) const {
+absl::StatusOr<PartitionNum> DistanceMeter::PartitionOf(const MeasureArgs& args,
+                                                        const HostPair& hosts) const {
   const std::shared_ptr<const FabricView> view = manager_->fabric();
-  if (view == nullptr) return PartitionNum();
+  if (view == nullptr) return args.partition;
   const Fabric& fabric = *view->snapshot->fabric;
   const auto port_of = [&](const std::string& name) {
     const std::optional<HostIndex> host = fabric.FindHost(name);
     const auto cabled = host ? fabric.endpoints_of_host(*host) : absl::Span<const EndpointIndex>();
     return cabled.empty() ? Guid() : fabric.endpoint(cabled.front()).port_guid;
   };
-  const auto found =
-      view->snapshot->partitions->Between(port_of(hosts.first), port_of(hosts.second));
-  return found.value_or(PartitionNum());
+  return PartitionOfPair(*view->snapshot, port_of(hosts.first), port_of(hosts.second),
+                         args.partition);
 }
 
 void DistanceMeter::EndTask(uint64_t id, const std::string& error, Actions& actions) {

@@ -93,7 +93,9 @@ class DistanceMeter final {
   void SendPair(const std::shared_ptr<Measurement>& measurement, const HostPair& hosts,
                 Actions& actions);
   // Of their first ports. 0: none is known in which the two can speak.
-  PartitionNum PartitionOf(const HostPair& hosts) const;
+  // Over verbs, as asked for or their own; 0: that of index 0, as tables are not known. An error:
+  // in none that they may use they can speak.
+  absl::StatusOr<PartitionNum> PartitionOf(const MeasureArgs& args, const HostPair& hosts) const;
   void EndTask(uint64_t id, const std::string& error, Actions& actions);
   void EndPair(const std::shared_ptr<Measurement>& measurement, const HostPair& hosts,
                const std::string& error, Actions& actions);

@@ -236,6 +236,58 @@ TEST_F(DistanceMeterTest, APairMeasuresOverVerbsIfBothSidesHaveThem) {
   EXPECT_EQ(distance_store_->Find({"n0", "n2"})->transport, Transport::kTcp);
 }
 
+// In the partition that is asked for or one of their own, as far as tables are known.
+TEST_F(DistanceMeterTest, APairThatCannotSpeakMeasuresOverTcpOrFails) {
+  auto partitions = std::make_shared<Partitions>();
+  partitions->Set(PortGuid(0), {0x7fff, 0x0001});
+  partitions->Set(PortGuid(1), {0x7fff, 0x0001, 0x8002});
+  partitions->Set(PortGuid(2), {0x7fff, 0x0001, 0x0002});
+  SweepResult swept;
+  swept.fabric = SmallFabric();
+  swept.partitions = std::move(partitions);
+  port_.Set(absl::StatusOr<SweepResult>(std::move(swept)));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  std::map<std::string, std::shared_ptr<Line>> lines;
+  for (const char* host : {"n0", "n1", "n2", "n3"}) {
+    AgentInfo info = Info(host);
+    info.has_verbs = true;
+    lines[host] = Connect(info);
+  }
+  // What the first is given for the pair; nullopt: nothing.
+  const auto measure = [&](const std::string& a, const std::string& b, MeasureArgs args) {
+    args.hosts = {a, b};
+    done_.reset();
+    EXPECT_TRUE(Begin(args).ok());
+    std::optional<PingPong> task;
+    for (const std::string& host : {a, b}) {
+      for (const PingPong& one : std::exchange(lines[host]->tasks, {})) {
+        task = one;
+        const bool is_taken =
+            !one.active || meter_->TakeOutcome(lines[host]->session, Good(one.id)).ok();
+        EXPECT_TRUE(is_taken);
+      }
+    }
+    EXPECT_TRUE(done_.has_value() && done_->ok());
+    return task;
+  };
+  MeasureArgs any, verbs, red, red_verbs;
+  verbs.transport = red_verbs.transport = Transport::kVerbs;
+  red.partition = red_verbs.partition = PartitionNum(1);
+  EXPECT_EQ(measure("n1", "n2", verbs)->partition, PartitionNum(2));
+  EXPECT_EQ(measure("n0", "n1", any)->transport, Transport::kTcp);
+  EXPECT_FALSE(measure("n0", "n1", verbs).has_value());
+  EXPECT_THAT((*done_)->failures,
+              ElementsAre(testing::AllOf(HasSubstr("n0/1"), HasSubstr("n1/1"),
+                                         HasSubstr("partition 0x"), HasSubstr("limited"))));
+  EXPECT_EQ(measure("n1", "n2", red)->transport, Transport::kTcp);
+  EXPECT_FALSE(measure("n1", "n2", red_verbs).has_value());
+  EXPECT_THAT((*done_)->failures, ElementsAre(HasSubstr("partition 0x0001: ports n1/1")));
+  // Of n3 nothing is known.
+  EXPECT_EQ(measure("n0", "n3", any)->transport, Transport::kVerbs);
+  EXPECT_EQ(measure("n0", "n3", verbs)->partition, PartitionNum());
+  EXPECT_EQ(measure("n0", "n3", red_verbs)->partition, PartitionNum(1));
+}
+
 TEST_F(DistanceMeterTest, WhyAPairIsOverTcpAfterAllIsToldAndNoFailure) {
   std::vector<std::shared_ptr<Line>> lines;
   for (const char* host : {"n0", "n1"}) {
