@@ -224,28 +224,59 @@ class Difference {
                      moved > kMaxNodesNamed ? ", ..." : ""));
   }
 
-  // Of ports that were there and are: who has come or gone is told, and tables with it.
+  // Of ports that were there and are, and whose tables are known: who has come or gone is told, and
+  // tables with it. One event a partition: a tenant may be given all hosts at once.
   void ComparePartitions(const Snapshot& before, const Snapshot& now) {
     if (before.partitions == now.partitions) return;
     const Fabric& fabric = *now.fabric;
+    std::map<PartitionNum, Names> changed;
     for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) {
       const EndpointIndex endpoint(e);
       const Guid port = fabric.endpoint(endpoint).port_guid;
       if (!before.fabric->FindEndpoint(port)) continue;
-      const std::string host(fabric.host_name(fabric.adapter(endpoint).host));
-      ComparePort(*before.partitions, *now.partitions, port, absl::StrCat("host:", host),
-                  absl::StrCat("port ", EndpointName(fabric, endpoint)));
+      ComparePort(*before.partitions, *now.partitions, port, EndpointName(fabric, endpoint),
+                  changed);
     }
+    Names looking;
     for (uint32_t s = 0; s < fabric.switch_count(); ++s) {
       const SwitchInfo& info = fabric.switch_info(SwitchIndex(s));
       if (!before.fabric->FindSwitch(info.guid)) continue;
-      const Node node = NamedNode(true, info.guid, info.description);
-      ComparePort(*before.partitions, *now.partitions, info.guid, node.object, node.name);
+      const std::string name = NamedNode(true, info.guid, info.description).name;
+      ComparePort(*before.partitions, *now.partitions, info.guid, name, changed);
+      for (uint32_t number = 1; number <= info.port_count; ++number) {
+        const PortNum port(static_cast<uint8_t>(number));
+        const Partitions::Enforcement* const then = before.partitions->EnforcedAt(info.guid, port);
+        const Partitions::Enforcement* const at = now.partitions->EnforcedAt(info.guid, port);
+        const bool is_same = then != nullptr && at != nullptr ? *then == *at : then == at;
+        if (!is_same) looking.Add(absl::StrCat(name, " port ", number));
+      }
     }
+    for (const auto& [partition, names] : changed) {
+      Add("partitions.changed", absl::StrCat("partition:", ToString(partition)),
+          names.Words("port has another membership", "ports have another membership"));
+    }
+    if (looking.count == 0) return;
+    Add("partitions.changed", "fabric",
+        looking.Words("port of switches lets other partitions pass",
+                      "ports of switches let other partitions pass"));
   }
 
-  void ComparePort(const Partitions& before, const Partitions& now, Guid port,
-                   const std::string& object, const std::string& name) {
+  // The first of many.
+  struct Names {
+    size_t count = 0;
+    std::string first;
+    void Add(const std::string& name) {
+      if (++count <= kMaxNodesNamed) absl::StrAppend(&first, count > 1 ? ", " : "", name);
+    }
+    std::string Words(absl::string_view one, absl::string_view many) const {
+      return absl::StrCat(count, " ", count == 1 ? one : many, ": ", first,
+                          count > kMaxNodesNamed ? ", ..." : "");
+    }
+  };
+
+  static void ComparePort(const Partitions& before, const Partitions& now, Guid port,
+                          const std::string& name, std::map<PartitionNum, Names>& changed) {
+    if (!before.IsKnown(port) || !now.IsKnown(port)) return;
     const absl::Span<const uint16_t> then = before.TableOf(port), table = now.TableOf(port);
     if (then == table) return;
     std::set<PartitionNum> numbers;
@@ -254,15 +285,10 @@ class Difference {
         if (const auto partition = PartitionOf(key)) numbers.insert(*partition);
       }
     }
-    std::string what;
     for (const PartitionNum partition : numbers) {
       const Membership was = before.Of(port, partition), is = now.Of(port, partition);
       if (was == is) continue;
-      absl::StrAppend(&what, what.empty() ? "" : ", ", ToString(partition), " from ", ToString(was),
-                      " to ", ToString(is));
-    }
-    if (!what.empty()) {
-      Add("partitions.changed", object, absl::StrCat(name, ": membership of ", what));
+      changed[partition].Add(absl::StrCat(name, " from ", ToString(was), " to ", ToString(is)));
     }
   }
 

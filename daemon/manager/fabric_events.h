@@ -5,7 +5,7 @@
 //   switch.gone, .new, .unreachable, .reachable       switch:GUID
 //   node.gone, .new, .unreachable, .reachable         host:NAME; node:GUID if it has no host
 //   sm.lost, sm.found, sm.changed, lids.changed       fabric
-//   partitions.changed                                host:NAME, switch:GUID
+//   partitions.changed                                partition:NUMBER; fabric: at ports that look
 //
 // GUIDs are node GUIDs. A node that did not answer is unreachable, not gone, and so is what was to
 // be seen through it only (inventory.h); each of their links is down all the same.

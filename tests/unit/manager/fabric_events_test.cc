@@ -84,12 +84,57 @@ TEST(FabricEvents, APortInOtherPartitions) {
   // Another index is no other membership.
   EXPECT_THAT(Told(&before, view_of({0x8001, 0, 0xFFFF}, {0xFFFF})), IsEmpty());
   const FabricView now = view_of({0xFFFF, 0x0001, 0x8002}, {});
-  EXPECT_THAT(Told(&before, now),
-              UnorderedElementsAre("partitions.changed host:n0",
-                                   "partitions.changed " + Switch(LeafGuid(1))));
+  EXPECT_THAT(Told(&before, now), UnorderedElementsAre("partitions.changed partition:0x0001",
+                                                       "partitions.changed partition:0x0002",
+                                                       "partitions.changed partition:0x7fff"));
   const auto events = FabricEvents(&before, now, absl::UnixEpoch());
-  EXPECT_THAT(events.at(0).message,
-              HasSubstr("membership of 0x0001 from full to limited, 0x0002 from none to full"));
+  EXPECT_EQ(events.at(0).message, "1 port has another membership: n0/1 from full to limited");
+}
+
+FabricView InPartitions(Partitions partitions) {
+  FabricView view = ViewOf(SmallFabric());
+  auto snapshot = std::make_shared<Snapshot>(*view.snapshot);
+  snapshot->partitions = std::make_shared<const Partitions>(std::move(partitions));
+  view.snapshot = std::move(snapshot);
+  return view;
+}
+
+// A table that was not read tells of no change, as it is not empty.
+TEST(FabricEvents, OneEventForAllThatAPartitionIsGiven) {
+  const std::shared_ptr<const Fabric> small = SmallFabric();
+  const Fabric& fabric = *small;
+  Partitions none, all, none_known;
+  for (uint32_t e = 0; e < fabric.endpoint_count(); ++e) {
+    none.Set(fabric.endpoint(EndpointIndex(e)).port_guid, {0xFFFF});
+    all.Set(fabric.endpoint(EndpointIndex(e)).port_guid, {0xFFFF, 0x8001});
+  }
+  const FabricView before = InPartitions(std::move(none)), now = InPartitions(std::move(all));
+  EXPECT_THAT(Told(&before, InPartitions(std::move(none_known))), IsEmpty());
+  const auto events = FabricEvents(&before, now, absl::UnixEpoch());
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].object, "partition:0x0001");
+  EXPECT_THAT(
+      events[0].message,
+      testing::AllOf(testing::StartsWith("16 ports have another membership: n0/1 from none "),
+                     testing::EndsWith(", ...")));
+}
+
+TEST(FabricEvents, WherePortsOfSwitchesLook) {
+  const auto looking = [](bool inbound, PartitionTable table) {
+    Partitions partitions;
+    partitions.SetEnforced(LeafGuid(0), PortNum(1), {inbound, true, std::move(table)});
+    return InPartitions(std::move(partitions));
+  };
+  const FabricView before = looking(false, {0x8001});
+  EXPECT_THAT(Told(&before, looking(false, {0x8001})), IsEmpty());
+  for (const FabricView& now :
+       {looking(true, {0x8001}), looking(false, {0x8002}), InPartitions(Partitions())}) {
+    const auto events = FabricEvents(&before, now, absl::UnixEpoch());
+    ASSERT_EQ(events.size(), 1u);
+    EXPECT_EQ(events[0].object, "fabric");
+    EXPECT_THAT(events[0].message, HasSubstr("1 port of switches lets other partitions pass: "));
+    EXPECT_THAT(events[0].message, HasSubstr(" port 1"));
+  }
 }
 
 TEST(FabricEvents, ASwitchThatGoesTakesItsLinks) {
