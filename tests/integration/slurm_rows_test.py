@@ -513,6 +513,20 @@ class ReconcileTest(unittest.TestCase):
         self.assertEqual(self.asked([self.job("9", "slurm-prod-7", "root")], [running]),
                          [("job", "end", "9"), ("register", "7")])
 
+    def test_who_is_registered_late_is_so_in_the_partition_of_his_comment(self):
+        stewards = steward.Steward.__new__(steward.Steward)
+        stewards.settings, stewards.refused, stewards.journal = settings.Settings(), set(), SILENT
+        stewards.slurm = types.SimpleNamespace(
+            facts=lambda number: {"TimeLimit": "10:00", "StartTime": "N/A", "EndTime": "N/A"},
+            names=lambda text: [text],
+            comment=lambda number: "coppice-partition=0x0002 coppice-pattern=partners")
+        wished = []
+        stewards.registrar = types.SimpleNamespace(
+            register=lambda allocation, lease_s, wishes: wished.append(wishes))
+        stewards.register({**WAITING, "state": "R"})
+        # Ranks that were not ordered at the start are not ordered under way.
+        self.assertEqual(wished, [comment.Wishes(partition="0x0002")])
+
     def test_of_two_runs_the_earlier_is_ended(self):
         jobs = [self.job("9", "slurm-prod-7"), self.job("10", "slurm-prod-7")]
         self.assertEqual(sorted(self.asked(jobs, [{**WAITING, "state": "R"}])),
