@@ -321,6 +321,24 @@ TEST(Settings, TakeSizesWithSuffixes) {
   }
 }
 
+// As options of coppicectl have them.
+TEST(Settings, PartitionsAreReadAsEverywhere) {
+  const std::pair<const char*, uint32_t> numbers[] = {
+      {"0x0001", 1}, {"0x8001", 1}, {"010", 10}, {"32767", 0x7fff}};
+  for (const auto& [text, number] : numbers) {
+    const Variable partition("COPPICE_PARTITION", text);
+    std::string problems;
+    EXPECT_EQ(ReadSettings(kEnvironment, &problems).partition, number) << text;
+    EXPECT_EQ(problems, "");
+  }
+  for (const char* text : {"0", "0x8000", "0x1ffff", "red"}) {
+    const Variable partition("COPPICE_PARTITION", text);
+    std::string problems;
+    EXPECT_EQ(ReadSettings(kEnvironment, &problems).partition, 0u) << text;
+    EXPECT_THAT(problems, HasSubstr("is none of: a partition, 0x0001 to 0x7fff"));
+  }
+}
+
 TEST(Settings, SayWhatNobodyReads) {
   const Variable wrong("COPPICE_TREE", "first-use"), of_others("COPPICE_SERVER", "unix:x"),
       of_tests("COPPICE_TEST_X", "1"), not_ours("COPPICED", "1");
