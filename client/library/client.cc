@@ -376,6 +376,7 @@ coppice_tree_type coppice_tree_kind(const coppice_tree* tree) {
   return static_cast<coppice_tree_type>(tree->answer.type);
 }
 uint32_t coppice_tree_width(const coppice_tree* tree) { return tree->answer.width; }
+uint32_t coppice_tree_partition(const coppice_tree* tree) { return tree->answer.partition; }
 double coppice_tree_predicted_us(const coppice_tree* tree) { return tree->answer.predicted_us; }
 const char* coppice_tree_reason(const coppice_tree* tree) { return tree->answer.reason.c_str(); }
 uint32_t coppice_tree_ranks(const coppice_tree* tree) { return tree->answer.ranks; }

@@ -180,6 +180,9 @@ COPPICE_API uint64_t coppice_tree_id(const coppice_tree* tree);
 COPPICE_API uint32_t coppice_tree_revision(const coppice_tree* tree);
 COPPICE_API coppice_tree_type coppice_tree_kind(const coppice_tree* tree);
 COPPICE_API uint32_t coppice_tree_width(const coppice_tree* tree);
+/* Of its job: whose key the tree's messages have to have. 0: none is known, as with an earlier
+ * daemon. */
+COPPICE_API uint32_t coppice_tree_partition(const coppice_tree* tree);
 COPPICE_API double coppice_tree_predicted_us(const coppice_tree* tree);
 COPPICE_API const char* coppice_tree_reason(const coppice_tree* tree);
 /* Nodes 0..ranks-1 are the communicator's ranks, ranks..nodes-1 the serving switches. */

@@ -68,6 +68,7 @@ class Tree {
   uint32_t revision() const { return coppice_tree_revision(tree_.get()); }
   coppice_tree_type type() const { return coppice_tree_kind(tree_.get()); }
   uint32_t width() const { return coppice_tree_width(tree_.get()); }
+  uint32_t partition() const { return coppice_tree_partition(tree_.get()); }
   double predicted_us() const { return coppice_tree_predicted_us(tree_.get()); }
   const char* reason() const { return coppice_tree_reason(tree_.get()); }
   // Nodes 0..ranks-1 are the communicator's ranks, the others switches.

@@ -286,6 +286,7 @@ bool DecodeTree(std::string_view message, TreeAnswer& tree) {
     if (field == 14) tree.reason = in.bytes();
     if (field == 17) tree.revision = number;
     if (field == 19) tree.root = number;
+    if (field == 29) tree.partition = number;
     if (field == 12) return DecodePrediction(in.bytes(), tree.predicted_us);
     if (field == 26) return DecodeCarriage(in.bytes(), tree);
     if (field == 27) return DecodeForestTree(in.bytes(), tree.forest.emplace_back());

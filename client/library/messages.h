@@ -70,7 +70,7 @@ std::string EncodeTreeRequest(const coppice_tree_request& request, std::string_v
 
 struct TreeAnswer {
   uint64_t id = 0;  // 0: advice
-  uint32_t type = 0, width = 0, ranks = 0, revision = 0, root = 0;
+  uint32_t type = 0, width = 0, ranks = 0, revision = 0, root = 0, partition = 0;
   double predicted_us = 0;
   std::string reason;
   std::vector<int32_t> parents;  // empty: the answer had no nodes

@@ -187,6 +187,7 @@ void SummaryToProto(const TreeView& view, v1::Tree& tree) {
     *tree.mutable_create_time() = ToTimestamp(record.created);
   }
   tree.set_job_id(absl::StrCat(record.job.value()));
+  tree.set_partition(view.job->partition.value());
   tree.set_type(static_cast<v1::TreeType>(record.type));
   tree.set_builder(BuilderToProto(record.builder));
   tree.set_width(record.width);

@@ -192,6 +192,7 @@ v1::Tree SomeTree() {
   tree.set_reason("because");
   tree.set_revision(6);
   tree.set_root(3);
+  tree.set_partition(0x7001);
   for (const int parent : {3, 3, 3, -1}) tree.mutable_nodes()->add_parents(parent);
   tree.mutable_nodes()->add_links(2);
   tree.mutable_nodes()->add_endpoints(99);
@@ -209,6 +210,7 @@ TEST(MessagesTest, TreesAndChanges) {
   EXPECT_EQ(tree.reason, "because");
   EXPECT_EQ(tree.revision, 6u);
   EXPECT_EQ(tree.root, 3u);
+  EXPECT_EQ(tree.partition, 0x7001u);
   EXPECT_THAT(tree.parents, ElementsAre(3, 3, 3, -1));
   EXPECT_TRUE(IsWhole(tree));
   EXPECT_TRUE(tree.order.empty());
