@@ -15,6 +15,7 @@
 #include "client/cli/output.h"
 #include "client/cli/words.h"
 #include "proto/text/option_words.h"
+#include "proto/text/partition_number.h"
 
 namespace coppice {
 namespace {
@@ -218,12 +219,19 @@ std::string MembershipText(const v1::PartitionKey& key) {
   return key.membership() == v1::PARTITION_MEMBERSHIP_FULL ? "full" : "limited";
 }
 
-// Null: the node is no member.
-const v1::PartitionKey* KeyOf(const v1::Node& node, uint32_t partition) {
+// Null: the node, or port 0 of the switch, is no member.
+template <class Node>
+const v1::PartitionKey* KeyOf(const Node& node, uint32_t partition) {
   const auto key = absl::c_find_if(node.partitions(), [partition](const v1::PartitionKey& one) {
     return one.partition() == partition;
   });
   return key == node.partitions().end() ? nullptr : &*key;
+}
+
+template <class Nodes>
+void KeepMembers(uint32_t partition, Nodes& nodes) {
+  const auto is_stranger = [&](const auto& node) { return KeyOf(node, partition) == nullptr; };
+  nodes.erase(std::remove_if(nodes.begin(), nodes.end(), is_stranger), nodes.end());
 }
 
 struct PartitionChoice {
@@ -233,22 +241,29 @@ struct PartitionChoice {
 int ListMembers(Session& session, Connection& connection, uint32_t partition) {
   auto all = ListAll(connection, &FabricStub::ListNodes);
   if (!all.ok()) return Fail(all.status());
-  auto& nodes = *all->mutable_nodes();
-  nodes.erase(
-      std::remove_if(nodes.begin(), nodes.end(),
-                     [&](const v1::Node& node) { return KeyOf(node, partition) == nullptr; }),
-      nodes.end());
-  if (nodes.empty()) {
+  auto switches = ListAll(connection, &FabricStub::ListSwitches);
+  if (!switches.ok()) return Fail(switches.status());
+  KeepMembers(partition, *all->mutable_nodes());
+  KeepMembers(partition, *switches->mutable_switches());
+  if (all->nodes().empty() && switches->switches().empty()) {
     return Fail(absl::NotFoundError(absl::StrCat("partition ", PartitionText(partition),
-                                                 ": no endpoint is a member; `fabric partitions` "
+                                                 ": nobody is a member; `fabric partitions` "
                                                  "lists those that have some")));
   }
   return Show(session, all, [&](const v1::ListNodesResponse& listed) {
-    PrintRows(session, {"ENDPOINT", "MEMBERSHIP", "INDEX", "PORT GUID"}, {3}, listed.nodes(),
-              [&](const v1::Node& node) {
-                const v1::PartitionKey& key = *KeyOf(node, partition);
-                return CellsOf(node.endpoint(), MembershipText(key), key.index(), node.port_guid());
-              });
+    std::vector<std::vector<std::string>> rows;
+    const auto add = [&](const std::string& name, const v1::PartitionKey& key,
+                         const std::string& guid) {
+      rows.push_back(CellsOf(name, MembershipText(key), key.index(), guid));
+    };
+    for (const v1::Node& node : listed.nodes()) {
+      add(node.endpoint(), *KeyOf(node, partition), node.port_guid());
+    }
+    for (const v1::Switch& one : switches->switches()) {
+      add(absl::StrCat("switch ", one.description()), *KeyOf(one, partition), one.guid());
+    }
+    PrintRows(session, {"MEMBER", "MEMBERSHIP", "INDEX", "GUID"}, {3}, rows,
+              [](const std::vector<std::string>& row) { return row; });
   });
 }
 

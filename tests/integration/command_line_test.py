@@ -408,6 +408,18 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(line[column - 2:column], "  ", line)
             self.assertNotEqual(line[column], " ", line)
 
+    def test_a_model_tells_no_partitions(self):
+        self.assertIn("no port tells its partitions", self.good("fabric", "partitions"))
+        self.assertEqual(self.of_json("fabric", "partitions"), {"partitions": []})
+        self.refused(3, "fabric", "partitions", "0x0001", words=["partition 0x0001: nobody is a member"])
+        for words in (["fabric", "partitions"], ["job", "register", "--all", "--partition"],
+                      ["placement", "create", "--nodes", "2", "--partition"],
+                      ["distance", "measure", "--partition"]):
+            for number in ("0x8000", "0", "0x10000", "red"):
+                self.refused(2, *words, number, words=["a partition, 0x0001 to 0x7fff"])
+        self.fails("job", "register", "--all", "--partition", "0x8001",
+                   words=["partition 0x0001: no port of this fabric tells its partitions"])
+
     def test_json_has_the_names_of_the_proto(self):
         channel = grpc.insecure_channel(self.daemon.address)
         self.addCleanup(channel.close)
