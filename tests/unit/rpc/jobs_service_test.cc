@@ -66,6 +66,16 @@ TEST_F(JobsServiceTest, RegistersInRankOrderAndReadsBack) {
   EXPECT_EQ(read->endpoints_size(), 3);
 }
 
+TEST_F(JobsServiceTest, APartitionIsANumberOfFifteenBits) {
+  v1::RegisterJobRequest request;
+  request.set_all_endpoints(true);
+  request.set_partition(32768);
+  EXPECT_EQ(Register(request).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(Message(Register(request).status()), HasSubstr("partition"));
+  request.set_partition(32767);  // here no port tells its table
+  EXPECT_EQ(Register(request).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST_F(JobsServiceTest, CarriesOutARequestIdOnce) {
   v1::RegisterJobRequest request;
   request.set_request_id("once");
