@@ -104,7 +104,7 @@ std::vector<SwitchCapacity> OfThoseThatSpeak(absl::Span<const SwitchCapacity> ca
   if (!request.carried) return speaking;
   speaking.assign(capacity.begin(), capacity.end());
   for (SwitchCapacity& one : speaking) {
-    if (!one.speaks) one = {};
+    if (!one.speaks) one = {.is_barred = one.is_barred};
   }
   return speaking;
 }

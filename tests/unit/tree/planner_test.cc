@@ -451,6 +451,24 @@ TEST(Planner, ARequestedRootIsHonoured) {
   }
 }
 
+// Who may not serve is neither full nor silent.
+TEST(Planner, BarredSwitchesAreNotToldAsFullOrSilent) {
+  const std::shared_ptr<const Snapshot> snapshot = Snap(kPaperFabric);
+  const std::vector<SwitchCapacity> capacity(snapshot->fabric->switch_count(),
+                                             {.speaks = true, .is_barred = true});
+  TreeRequest request = RequestFor(AllEndpoints(*snapshot->fabric));
+  request.type = TreeType::kTypeII;
+  for (const bool carried : {false, true}) {
+    request.carried = carried;
+    const absl::Status refused = PlanTree(*snapshot, Profile(), capacity, request).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("\" (barred)"));
+    for (const char* other : {"no switch speaks", "entries)", "release a tree"}) {
+      EXPECT_THAT(std::string(refused.message()), testing::Not(HasSubstr(other)));
+    }
+  }
+}
+
 // As `capacity`, without the entries of those that do not speak.
 std::vector<SwitchCapacity> Speaking(std::vector<SwitchCapacity> capacity) {
   for (SwitchCapacity& one : capacity) {
