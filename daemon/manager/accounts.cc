@@ -53,7 +53,8 @@ std::string Accounts::TenantOf(absl::string_view account, PartitionNum partition
 absl::StatusOr<PartitionNum> Accounts::PartitionFor(absl::string_view account,
                                                     PartitionNum wanted) const {
   const absl::string_view tenant = TenantOf(account);
-  const auto number = absl::StartsWith(tenant, "0x") ? ParsePartition(std::string(tenant)) : std::nullopt;
+  const auto number =
+      absl::StartsWith(tenant, "0x") ? ParsePartition(std::string(tenant)) : std::nullopt;
   if (!number) return wanted;
   const PartitionNum own(static_cast<uint16_t>(*number));
   if (wanted == PartitionNum() || wanted == own) return own;

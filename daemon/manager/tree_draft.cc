@@ -313,9 +313,13 @@ class Drafter {
     }
     if (!result.tree) absl::StrAppend(&plan->reason, "; no type II tree: ", WhyNot(result));
     alike_.ranks = args_.communicators[numbers_[i]];
-    ASSIGN_OR_RETURN(TreeDraft tree, DraftOfPlan(basis_, job_, alike_, *std::move(plan), scratch_));
-    tree.record.accepts_type1 = args_.accept_type1;
-    draft_.trees.push_back(std::move(tree));
+    absl::StatusOr<TreeDraft> tree = DraftOfPlan(basis_, job_, alike_, *std::move(plan), scratch_);
+    if (args_.largest_part && IsOfPartition(tree.status())) {
+      return Refuse(i, std::string(tree.status().message()));
+    }
+    RETURN_IF_ERROR(tree.status());
+    tree->record.accepts_type1 = args_.accept_type1;
+    draft_.trees.push_back(*std::move(tree));
     draft_.view.trees.push_back({numbers_[i], {}});
     return absl::OkStatus();
   }

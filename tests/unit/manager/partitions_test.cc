@@ -317,6 +317,31 @@ TEST_F(ManagerPartitions, WhatAPortKeepsOutIsNotPlannedOverOtherPaths) {
             absl::StatusCode::kFailedPrecondition);
 }
 
+TEST_F(ManagerPartitions, OfABatchOnlyWhatCannotPassIsRefusedWhereAPartWillDo) {
+  is_over_spine0_ = [](Lid) { return true; };
+  for (uint32_t host = 0; host < kHosts; ++host) SetKeys(host, {0x8001});
+  enforced_ = Partitions::Enforcement{true, true, {0x8002}};
+  Begin();
+  CreateBatchArgs batch;
+  batch.job = JobOnAll();
+  batch.communicators = {{0, 5}, {4, 5}};
+  batch.accept_type1 = true;
+  const auto ask = [&] {
+    Answer<std::shared_ptr<const BatchView>> answer;
+    manager_->BatchCreateTrees(batch, {}, answer.Callback());
+    return answer.Get();
+  };
+  EXPECT_EQ(ask().status().code(), absl::StatusCode::kFailedPrecondition);
+  batch.largest_part = true;
+  const auto granted = ask();
+  ASSERT_TRUE(granted.ok()) << granted.status();
+  ASSERT_EQ((*granted)->trees.size(), 1u);
+  EXPECT_EQ((*granted)->trees[0].communicator, 1u);
+  ASSERT_EQ((*granted)->refusals.size(), 1u);
+  EXPECT_THAT((*granted)->refusals[0].why_not, HasSubstr("partition 0x0001: port 1 of switch"));
+  ExpectAllPass();
+}
+
 // Switches are reached over port 1 of leaf 0, hosts are not.
 TEST_F(ManagerPartitions, WhereOneTypeCannotPassTheOtherIsTried) {
   is_over_spine0_ = [](Lid lid) { return !IsOfHost(lid); };
