@@ -94,6 +94,27 @@ class LivePartitions : public LiveManager {
     }
   }
 
+  // One at least, ascending.
+  static std::vector<uint32_t> SomeRanks(std::mt19937_64& random, uint32_t ranks) {
+    std::vector<uint32_t> some;
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      if (random() % 2 == 0) some.push_back(rank);
+    }
+    if (some.empty()) some.push_back(static_cast<uint32_t>(random() % ranks));
+    return some;
+  }
+
+  bool AskForBatch(std::mt19937_64& random, JobId job, uint32_t ranks) {
+    CreateBatchArgs args;
+    args.job = job;
+    for (int i = 0; i < 3; ++i) args.communicators.push_back(SomeRanks(random, ranks));
+    args.accept_type1 = random() % 2 == 0;
+    args.largest_part = random() % 2 == 0;
+    const auto granted = Await<std::shared_ptr<const BatchView>>(
+        [&](auto done) { manager_->BatchCreateTrees(std::move(args), {}, std::move(done)); });
+    return granted.ok() && !(*granted)->trees.empty();
+  }
+
   // A job on some hosts of a tenant and now and then on others, in his partition or that of its
   // ports, and a tree of it.
   bool AskForOne(std::mt19937_64& random, const Fabric& fabric, const KeyTables& tables) {
@@ -105,12 +126,18 @@ class LivePartitions : public LiveManager {
       const bool is_his =
           HoldsKey(tables, port.value(), tenant) || HoldsKey(tables, port.value(), 0x8000 + tenant);
       if (random() % (is_his ? 2 : 40) == 0) job.endpoints.push_back(ToString(port));
+      if (random() % 8 == 0 && !job.endpoints.empty()) {
+        job.endpoints.push_back(job.endpoints.back());  // another rank on that port
+      }
     }
     if (job.endpoints.empty()) return false;
     const auto registered = Register(std::move(job));
     if (!registered.ok()) return false;
+    const auto ranks = static_cast<uint32_t>(registered->record->endpoints.size());
+    if (random() % 4 == 0) return AskForBatch(random, registered->record->id, ranks);
     CreateTreeArgs args;
     args.job = registered->record->id;
+    if (random() % 2 == 0) args.ranks = SomeRanks(random, ranks);
     if (random() % 3 == 0) args.type = random() % 2 == 0 ? TreeType::kTypeI : TreeType::kTypeII;
     return Create(std::move(args)).ok();
   }
