@@ -13,6 +13,12 @@
 
 namespace coppice {
 
+std::string TenantName(absl::string_view text) {
+  const auto number =
+      absl::StartsWith(text, "0x") ? ParsePartition(std::string(text)) : std::nullopt;
+  return number ? ToString(PartitionNum(static_cast<uint16_t>(*number))) : std::string(text);
+}
+
 Accounts::Accounts(std::vector<AccountRecord> accounts, std::vector<AccountUserRecord> users)
     : accounts_(std::move(accounts)), users_(std::move(users)) {
   std::sort(accounts_.begin(), accounts_.end(),

@@ -22,6 +22,9 @@
 
 namespace coppice {
 
+// A tenant's name as it is kept: one that names a partition, "0x1" or "0x8001", as "0x0001".
+std::string TenantName(absl::string_view text);
+
 // Immutable.
 class Accounts {
  public:

@@ -239,7 +239,10 @@ absl::StatusOr<std::optional<Grants::Reserved>> Grants::TryReserve(
     std::lock_guard lock(tables_->mu);
     if (job->ending) return JobIsEnding(job->record->id);
     if (tables_->view->snapshot->fabric != basis.view->snapshot->fabric) return std::nullopt;
-    if (!tables_->LeavesKept(payer, entries, lent)) return std::nullopt;
+    // Nobody gives way to what is refused anyway.
+    const bool is_allowed =
+        actor.is_administrator || tables_->quotas.CheckLevels(payer, amounts).ok();
+    if (is_allowed && !tables_->LeavesKept(payer, entries, lent)) return std::nullopt;
     if (actor.is_administrator) {
       tables_->quotas.Count(payer, amounts, entries);
     } else if (absl::Status taken = tables_->quotas.Take(payer, amounts, entries); !taken.ok()) {
@@ -252,7 +255,10 @@ absl::StatusOr<std::optional<Grants::Reserved>> Grants::TryReserve(
       tables_->quotas.Give(payer, amounts, entries);
       return std::nullopt;
     }
-    for (TreeDraft& tree : drafts) tree.record.id = tables_->trees.TakeId();
+    for (TreeDraft& tree : drafts) {
+      tree.record.id = tables_->trees.TakeId();
+      tree.record.created = clock_->Now();  // as a reservation's, under the lock
+    }
   }
   return TreesOf(basis, job, drafts);
 }
@@ -307,14 +313,15 @@ void Grants::ProceedLater(const std::shared_ptr<Creation>& creation) {
 }
 
 void Grants::AwaitLent(std::vector<TreeId>& lent) {
-  const absl::Time end = absl::Now() + kMaxAwaitLent;
+  // Of the machine's clock: another's may stand still.
+  const absl::Duration end = SystemClock().Monotonic() + kMaxAwaitLent;
   const auto is_there = [&] {
     std::lock_guard lock(tables_->mu);
     return std::any_of(lent.begin(), lent.end(),
                        [&](TreeId tree) { return tables_->called_back.contains(tree); });
   };
   std::unique_lock lock(again_mutex_);
-  while (!again_.stopping() && absl::Now() < end && is_there()) {
+  while (!again_.stopping() && SystemClock().Monotonic() < end && is_there()) {
     again_changed_.wait_for(lock, std::chrono::milliseconds(2));
   }
   lent.clear();
@@ -357,7 +364,7 @@ absl::StatusOr<TreeDraft> Grants::Plan(PlanBasis& basis, const Job& job, const C
                                        const AvoidedSwitches& avoided) {
   DraftScratch& scratch = ScratchOfThread();
   Avoid(*basis.snapshot.fabric, avoided, scratch.capacity);
-  LeaveKept(*tables_, KeptEntries::Asker::kGrant, basis, scratch.capacity);
+  LeaveKept(tables_->quotas, KeptEntries::Asker::kGrant, basis, scratch.capacity);
   std::vector<RefusedSwitch> full;
   absl::StatusOr<TreeDraft> draft = DraftTree(basis, *job.record, args, scratch, full);
   if (MayLackRoutes(draft.status()) && AreTablesBehind(basis)) {
@@ -366,7 +373,6 @@ absl::StatusOr<TreeDraft> Grants::Plan(PlanBasis& basis, const Job& job, const C
     if (draft.ok()) absl::StrAppend(&draft->record.reason, kOverLinks);
   }
   if (absl::IsResourceExhausted(draft.status())) {
-    if (!full.empty()) tables_->quotas.NoteAsking(PayerOf(*job.record), clock_->Monotonic());
     std::lock_guard lock(tables_->mu);
     tables_->activity.Refused(full);
   }
@@ -379,10 +385,12 @@ absl::StatusOr<TreeDraft> Grants::Plan(PlanBasis& basis, const Job& job, const C
 absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(Creation& creation) {
   const std::shared_ptr<Job>& job = creation.begun.job;
   const CreateTreeArgs& args = creation.args;
-  ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record));
+  ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record, args.actor));
   for (; creation.attempts < kMaxAttempts; ++creation.attempts) {
     ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, ScratchOfThread().capacity));
-    ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, creation.avoided));
+    absl::StatusOr<TreeDraft> planned = Plan(basis, *job, args, creation.avoided);
+    NoteAsking(*job->record, planned.status());
+    ASSIGN_OR_RETURN(TreeDraft draft, std::move(planned));
     const auto reserve = [&]() -> absl::StatusOr<std::optional<Reserved>> {
       draft.record.request_id = args.request_id;
       draft.record.request_fingerprint = creation.fingerprint;
@@ -410,14 +418,23 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(Creation& creation) {
   return Overtaken("tree", args.job, creation.avoided);
 }
 
-absl::StatusOr<PlannerWork> Grants::BeginWork(const JobRecord& job) {
-  return PlannerWork::Begin(tables_->quotas, *clock_, PayerOf(job));
+absl::StatusOr<PlannerWork> Grants::BeginWork(const JobRecord& job, const Actor& actor) {
+  // Who asks for advice on another's job pays for it himself.
+  const bool is_own = actor.user.empty() || actor.user == job.owner;
+  return PlannerWork::Begin(
+      tables_->quotas, *clock_,
+      is_own ? PayerOf(job) : tables_->quotas.PayerOf(actor.user, actor.is_administrator));
+}
+
+void Grants::NoteAsking(const JobRecord& job, const absl::Status& refusal) {
+  if (!refusal.GetPayload(kFullSwitchesPayload).has_value()) return;
+  tables_->quotas.NoteAsking(PayerOf(job), clock_->Monotonic());
 }
 
 absl::StatusOr<TreeView> Grants::AdviseTree(const CreateTreeArgs& args) {
   RETURN_IF_ERROR(CheckTreeRequest(args));
   ASSIGN_OR_RETURN(const std::shared_ptr<Job> job, jobs_->FindActive(args.job));
-  ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record));
+  ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record, args.actor));
   ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, ScratchOfThread().capacity));
   ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, {}));
   return TreeView{std::make_shared<const TreeRecord>(std::move(draft.record)), job->record,
@@ -505,7 +522,7 @@ Grants::Batch Grants::Recall(const Job& job, const CreateBatchArgs& args) const 
 absl::StatusOr<Grants::Batch> Grants::AdviseBatch(const std::shared_ptr<Job>& job,
                                                   const CreateBatchArgs& args,
                                                   const BatchWatch& watch) {
-  ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record));
+  ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record, args.actor));
   std::vector<SwitchCapacity> capacity;
   ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, capacity));
   ASSIGN_OR_RETURN(BatchDraft draft, Plan(basis, *job, args, {}, watch, capacity));
@@ -520,7 +537,7 @@ absl::StatusOr<BatchDraft> Grants::Plan(PlanBasis& basis, const Job& job,
                                         const BatchWatch& watch,
                                         std::vector<SwitchCapacity>& capacity) {
   Avoid(*basis.snapshot.fabric, avoided, capacity);
-  LeaveKept(*tables_, KeptEntries::Asker::kGrant, basis, capacity);
+  LeaveKept(tables_->quotas, KeptEntries::Asker::kGrant, basis, capacity);
   if (watch.IsCancelled()) return BatchIsCancelled();  // a plan may take seconds
   std::vector<RefusedSwitch> full;
   const BatchRoom room = RoomOf(tables_->quotas, *job.record, args.actor);
@@ -542,7 +559,6 @@ absl::StatusOr<BatchDraft> Grants::Plan(PlanBasis& basis, const Job& job,
     }
   }
   if (!full.empty()) {
-    tables_->quotas.NoteAsking(PayerOf(*job.record), clock_->Monotonic());
     std::lock_guard lock(tables_->mu);
     tables_->activity.Refused(full);
   }
@@ -561,13 +577,15 @@ absl::StatusOr<Grants::ReservedBatch> Grants::PlanAndReserve(const std::shared_p
                                                              const CreateBatchArgs& args,
                                                              uint64_t fingerprint,
                                                              const BatchWatch& watch) {
-  ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record));
+  ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record, args.actor));
   std::vector<SwitchCapacity> capacity;
   AvoidedSwitches avoided;
   std::vector<TreeId> lent;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, capacity));
-    ASSIGN_OR_RETURN(BatchDraft draft, Plan(basis, *job, args, avoided, watch, capacity));
+    absl::StatusOr<BatchDraft> planned = Plan(basis, *job, args, avoided, watch, capacity);
+    NoteAsking(*job->record, planned.status());
+    ASSIGN_OR_RETURN(BatchDraft draft, std::move(planned));
     for (size_t i = 0; i < draft.trees.size(); ++i) {
       TreeRecord& record = draft.trees[i].record;
       record.request_id = BatchTreeName(args.request_id, draft.view.trees[i].communicator);

@@ -98,7 +98,9 @@ class Grants : private UseCase {
   };
 
   // Of its payer, before a plan for the job.
-  absl::StatusOr<PlannerWork> BeginWork(const JobRecord& job);
+  absl::StatusOr<PlannerWork> BeginWork(const JobRecord& job, const Actor& actor);
+  // Its tenant asks for entries, if it was refused for full switches.
+  void NoteAsking(const JobRecord& job, const absl::Status& refusal);
   // As NamedRequests has it: true with `begun.wanted` trees in flight for the job. `made` answers
   // what was granted before.
   template <class Requests, class Made>

@@ -36,21 +36,27 @@ KeptEntries::KeptEntries(absl::Span<const ReservationRecord> reservations, absl:
   }
 }
 
-int64_t KeptEntries::Unused(const Share& share, Guid guid, const QuotaLedger& quotas) {
-  const int64_t held = quotas.EntriesOf(share.tenant, guid);
-  return std::max<int64_t>(0, share.kept + share.lent - held);
+int64_t HeldEntries::Of(const std::string& tenant, Guid guid) const {
+  int64_t held = quotas_.EntriesOf(tenant, guid);
+  if (more_ == nullptr) return held;
+  const auto found = more_->find({tenant, guid});
+  return found == more_->end() ? held : held + found->second;
 }
 
-int64_t KeptEntries::KeptFrom(absl::string_view tenant, Guid guid, const QuotaLedger& quotas,
+int64_t KeptEntries::Unused(const Share& share, Guid guid, const HeldEntries& held) {
+  return std::max<int64_t>(0, share.kept + share.lent - held.Of(share.tenant, guid));
+}
+
+int64_t KeptEntries::KeptFrom(absl::string_view tenant, Guid guid, const HeldEntries& held,
                               Asker asker) const {
   const auto found = switches_.find(guid);
   if (found == switches_.end()) return 0;
   int64_t kept = 0;
   for (const Share& share : found->second) {
     if (share.tenant == tenant) continue;
-    const int64_t unused = Unused(share, guid, quotas);
+    const int64_t unused = Unused(share, guid, held);
     // What its trees hold is of what it lends first: the rest stays for certain.
-    kept += asker == Asker::kGrant ? std::min(share.kept, unused) : unused;
+    kept += asker == Asker::kCalledBack ? unused : std::min(share.kept, unused);
   }
   return kept;
 }
@@ -65,7 +71,7 @@ const KeptEntries::Share* KeptEntries::ShareOf(absl::string_view tenant, Guid gu
 }
 
 std::vector<SwitchIndex> KeptEntries::Apply(absl::string_view tenant, const Fabric& fabric,
-                                            const QuotaLedger& quotas, Asker asker,
+                                            const HeldEntries& held, Asker asker,
                                             absl::Span<SwitchCapacity> capacity) const {
   std::vector<SwitchIndex> without;
   for (const auto& [guid, shares] : switches_) {
@@ -73,9 +79,9 @@ std::vector<SwitchIndex> KeptEntries::Apply(absl::string_view tenant, const Fabr
     if (!s.has_value() || s->value() >= capacity.size()) continue;
     SwitchCapacity& of = capacity[s->value()];
     const int64_t before = of.entries_free;
-    int64_t free = before - KeptFrom(tenant, guid, quotas, asker);
+    int64_t free = before - KeptFrom(tenant, guid, held, asker);
     const Share* const own = ShareOf(tenant, guid);
-    if (asker == Asker::kGrant && own != nullptr) free = std::max(free, Unused(*own, guid, quotas));
+    if (asker == Asker::kGrant && own != nullptr) free = std::max(free, Unused(*own, guid, held));
     free = std::clamp<int64_t>(free, 0, of.entries_total);
     of.entries_free = static_cast<uint32_t>(free);
     if (before > 0 && free == 0) without.push_back(*s);
@@ -94,7 +100,7 @@ std::string KeptEntries::WhoKeeps(absl::string_view tenant, Guid guid) const {
   const auto found = switches_.find(guid);
   if (found == switches_.end()) return "";
   for (const Share& share : found->second) {
-    if (share.tenant == tenant) continue;
+    if (share.tenant == tenant || share.kept == 0) continue;
     if (first == nullptr || share.until < first->until) first = &share;
   }
   return first == nullptr ? "" : ToString(*first);

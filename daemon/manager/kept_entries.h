@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -22,6 +23,19 @@
 #include "db/store.h"
 
 namespace coppice {
+
+// How many entries of a switch each tenant has, or, with `more`, will have once a repair is done.
+class HeldEntries {
+ public:
+  using Changes = absl::flat_hash_map<std::pair<std::string, Guid>, int64_t>;
+  HeldEntries(const QuotaLedger& quotas, const Changes* more = nullptr)
+      : quotas_(quotas), more_(more) {}
+  int64_t Of(const std::string& tenant, Guid guid) const;
+
+ private:
+  const QuotaLedger& quotas_;
+  const Changes* const more_;
+};
 
 // Immutable. Of reservations that have begun and not ended.
 class KeptEntries {
@@ -43,21 +57,20 @@ class KeptEntries {
   const absl::flat_hash_map<std::string, std::vector<Share>>& nodes() const { return nodes_; }
 
   // Who asks: a grant may borrow what is lent, and take back what its own tenant has lent; a repair
-  // does neither, so that what is taken back is not taken again.
-  enum class Asker : uint8_t { kGrant, kRepair };
+  // may borrow, but not if what it had was taken back.
+  enum class Asker : uint8_t { kGrant, kRepair, kCalledBack };
   // Free entries of the switch that are for tenants other than this one.
-  int64_t KeptFrom(absl::string_view tenant, Guid guid, const QuotaLedger& quotas,
-                   Asker asker) const;
+  int64_t KeptFrom(absl::string_view tenant, Guid guid, const HeldEntries& held, Asker asker) const;
   // Entries of the switch that the tenant has reserved and does not hold yet, and its share; null:
   // it has none there.
   const Share* ShareOf(absl::string_view tenant, Guid guid) const;
-  static int64_t Unused(const Share& share, Guid guid, const QuotaLedger& quotas);
+  static int64_t Unused(const Share& share, Guid guid, const HeldEntries& held);
 
   // Takes from `capacity`, [switch] of the fabric, what is kept from the tenant, and gives it, for
   // a grant, what it has reserved and others have been lent. Returns those of which it has none for
   // that reason, ascending.
   std::vector<SwitchIndex> Apply(absl::string_view tenant, const Fabric& fabric,
-                                 const QuotaLedger& quotas, Asker asker,
+                                 const HeldEntries& held, Asker asker,
                                  absl::Span<SwitchCapacity> capacity) const;
   // "3 of tenant physics until 2026-12-01T08:00:00+00:00", the reservation there of another tenant
   // that ends first.

@@ -77,6 +77,7 @@ absl::StatusOr<std::unique_ptr<Manager>> Manager::Create(Store* store, SubnetPor
   manager->jobs_.Restore(std::move(state.jobs), state.last_job);
   manager->placements_.Restore(std::move(state.placements), state.last_placement);
   RETURN_IF_ERROR(manager->grants_.Restore(std::move(state.trees), state.last_tree));
+  manager->reservations_.Refresh();
   return manager;
 }
 
@@ -150,6 +151,7 @@ absl::Status Manager::PutAccountsNow(PutAccounts put, const Actor& actor, const 
   auto next = std::make_shared<const Accounts>(put.accounts, put.users);
   RETURN_IF_ERROR(calls_.store().Apply(std::move(put)));
   tables_.quotas.SetAccounts(std::move(next));
+  reservations_.Refresh();
   events_.Append("accounts.changed", object, std::move(what), {NameOf(actor), ""});
   return absl::OkStatus();
 }
@@ -158,6 +160,7 @@ absl::Status Manager::ImportAccounts(PutAccounts put, const Actor& actor) {
   for (AccountRecord& account : put.accounts) {
     RETURN_IF_ERROR(CheckLength("account", account.name, kMaxNameBytes));
     RETURN_IF_ERROR(CheckLength("tenant", account.tenant, kMaxNameBytes));
+    account.tenant = TenantName(account.tenant);
   }
   for (const AccountUserRecord& user : put.users) {
     RETURN_IF_ERROR(CheckLength("user", user.user, kMaxNameBytes));
@@ -187,13 +190,14 @@ absl::Status Manager::SetTenant(const std::string& account, const std::string& t
     return absl::NotFoundError(absl::StrCat(
         "account ", account, " is not known; coppicectl account list shows those there are"));
   }
-  found->tenant = tenant;
+  found->tenant = TenantName(tenant);
   std::string what =
       tenant.empty() ? "its tenant is its parent's" : absl::StrCat("its tenant is ", tenant);
   return PutAccountsNow(std::move(put), actor, absl::StrCat("account:", account), std::move(what));
 }
 
 void Manager::SetQuota(PutQuota put, const Actor& actor, Callback<QuotaRecord> done) {
+  if (put.quota.kind == QuotaHolder::kTenant) put.quota.holder = TenantName(put.quota.holder);
   const QuotaRecord& quota = put.quota;
   if (!FindQuota(quota.limit).has_value()) {
     return done(absl::InvalidArgumentError(absl::StrCat(

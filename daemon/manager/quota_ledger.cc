@@ -199,41 +199,46 @@ void QuotaLedger::SetReserved(absl::flat_hash_map<std::string, int64_t> entries)
   reserved_ = std::move(entries);
 }
 
+int64_t QuotaLedger::EntriesHeldBy(absl::string_view tenant) const {
+  if (!tenant.empty()) return OrdinaryUse({QuotaHolder::kTenant, tenant}, Quota::kEntries);
+  int64_t held = ordinary_[Quota::kEntries];
+  for (const auto& [name, use] : uses_[At(QuotaHolder::kTenant)]) {
+    held -= use.ordinary[Quota::kEntries];
+  }
+  return held;
+}
+
 int64_t QuotaLedger::ShareOf(absl::string_view tenant) const {
-  int64_t sum = 0;
   const auto weight_of = [&](absl::string_view name) {
     return std::min<int64_t>(OwnLimit({QuotaHolder::kTenant, name}, Quota::kWeight).value_or(1),
                              1'000'000);
   };
-  const auto& holders = uses_[At(QuotaHolder::kTenant)];
-  const auto holds = [&](absl::string_view name) {
-    const auto found = holders.find(name);
-    return found != holders.end() && found->second.ordinary[Quota::kEntries] > 0;
-  };
-  for (const auto& [name, use] : holders) sum += holds(name) ? weight_of(name) : 0;
-  for (const auto& [name, until] : asking_) {
-    if (until > now_ && !holds(name)) sum += weight_of(name);
+  std::set<absl::string_view> sharing = {tenant};
+  for (const auto& [name, use] : uses_[At(QuotaHolder::kTenant)]) {
+    if (use.ordinary[Quota::kEntries] > 0) sharing.insert(name);
   }
-  const bool is_counted = holds(tenant) || asking_.contains(tenant);
-  if (!is_counted) sum += weight_of(tenant);
+  if (EntriesHeldBy("") > 0) sharing.insert("");
+  for (const auto& [name, until] : asking_) {
+    if (until > now_) sharing.insert(name);
+  }
+  int64_t sum = 0;
+  for (const absl::string_view name : sharing) sum += weight_of(name);
   const int64_t whole = ForUsers(Quota::kEntries);
   if (sum == 0 || whole == QuotaLimit::kNone) return whole;
   const double share = static_cast<double>(weight_of(tenant)) / static_cast<double>(sum);
   const auto reserved = reserved_.find(tenant);
-  return std::max(static_cast<int64_t>(share * static_cast<double>(whole)),
-                  reserved == reserved_.end() ? 0 : reserved->second);
+  return static_cast<int64_t>(share * static_cast<double>(whole)) +
+         (reserved == reserved_.end() ? 0 : reserved->second);
 }
 
 absl::Status QuotaLedger::JudgeShare(absl::string_view tenant, int64_t more) const {
   if (more <= 0 || asking_.empty()) return absl::OkStatus();
   const QuotaWords& words = WordsOf(Quota::kEntries);
-  const int64_t held =
-      tenant.empty() ? 0 : OrdinaryUse({QuotaHolder::kTenant, tenant}, Quota::kEntries);
-  const int64_t share = ShareOf(tenant);
-  if (tenant.empty() || held + more <= share) return absl::OkStatus();
+  const int64_t held = EntriesHeldBy(tenant), share = ShareOf(tenant);
+  if (more <= share - held) return absl::OkStatus();
   for (const auto& [other, until] : asking_) {
     if (until <= now_ || other == tenant) continue;
-    const int64_t others = OrdinaryUse({QuotaHolder::kTenant, other}, Quota::kEntries);
+    const int64_t others = EntriesHeldBy(other);
     const int64_t others_share = ShareOf(other);
     if (others >= others_share) continue;
     absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
@@ -325,22 +330,30 @@ std::vector<SwitchIndex> QuotaLedger::Restrict(const Payer& payer, const Fabric&
   return spent;
 }
 
+absl::Status QuotaLedger::JudgeLevels(const Levels& levels, const Payer& payer,
+                                      const QuotaAmounts& amounts) const {
+  for (size_t i = 0; i < kCountedQuotas; ++i) {
+    const int64_t more = amounts.of[i];
+    if (more <= 0) continue;
+    for (const Level& level : levels) {
+      const int64_t used = OrdinaryUse(level, Counted(i)), limit = LimitOf(level, Counted(i));
+      if (used > limit || more > limit - used) return OverOwn(level, payer, Counted(i), more);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status QuotaLedger::Judge(const Payer& payer, const QuotaAmounts& amounts,
                                 Entries entries) const {
   if (payer.is_exempt) return absl::OkStatus();
   std::string tenant;
   const Levels levels = LevelsOf(payer.user, payer.account, payer.partition, tenant);
+  RETURN_IF_ERROR(JudgeLevels(levels, payer, amounts));
   for (size_t i = 0; i < kCountedQuotas; ++i) {
-    const Quota quota = Counted(i);
-    const int64_t more = amounts.of[i];
+    const int64_t more = amounts.of[i], for_users = ForUsers(Counted(i));
     if (more <= 0) continue;
-    for (const Level& level : levels) {
-      const int64_t used = OrdinaryUse(level, quota), limit = LimitOf(level, quota);
-      if (used > limit || more > limit - used) return OverOwn(level, payer, quota, more);
-    }
-    const int64_t for_users = ForUsers(quota);
     if (ordinary_.of[i] > for_users || more > for_users - ordinary_.of[i]) {
-      return OverShare(quota, ordinary_.of[i], more, for_users);
+      return OverShare(Counted(i), ordinary_.of[i], more, for_users);
     }
   }
   RETURN_IF_ERROR(JudgeShare(tenant, amounts[Quota::kEntries]));
@@ -403,6 +416,13 @@ absl::Status QuotaLedger::Check(const Payer& payer, const QuotaAmounts& amounts)
   return Judge(payer, amounts, {});
 }
 
+absl::Status QuotaLedger::CheckLevels(const Payer& payer, const QuotaAmounts& amounts) const {
+  if (payer.is_exempt) return absl::OkStatus();
+  std::lock_guard lock(mu_);
+  std::string tenant;
+  return JudgeLevels(LevelsOf(payer.user, payer.account, payer.partition, tenant), payer, amounts);
+}
+
 QuotaAmounts QuotaLedger::Left(const Payer& payer) const {
   QuotaAmounts left = Unbounded();
   if (payer.is_exempt) return left;
@@ -417,6 +437,9 @@ QuotaAmounts QuotaLedger::Left(const Payer& payer) const {
     };
     for (const Level& level : levels) bound(LimitOf(level, quota), OrdinaryUse(level, quota));
     bound(ForUsers(quota), ordinary_.of[i]);
+  }
+  if (!JudgeShare(tenant, left[Quota::kEntries]).ok()) {
+    left[Quota::kEntries] = std::max<int64_t>(0, ShareOf(tenant) - EntriesHeldBy(tenant));
   }
   return left;
 }

@@ -111,6 +111,8 @@ class QuotaLedger {
   absl::Status Take(const Payer& payer, const QuotaAmounts& amounts, Entries entries = {});
   // What Take would say.
   absl::Status Check(const Payer& payer, const QuotaAmounts& amounts) const;
+  // What it would say of the limits of the payer's own levels alone, whatever others hold.
+  absl::Status CheckLevels(const Payer& payer, const QuotaAmounts& amounts) const;
   // The most of each that Take would give by itself; QuotaLimit::kNone: any.
   QuotaAmounts Left(const Payer& payer) const;
   void Count(const Payer& payer, const QuotaAmounts& amounts, Entries entries = {});
@@ -187,12 +189,16 @@ class QuotaLedger {
   int64_t LimitOf(const Level& level, Quota quota) const;
   int64_t ForUsers(Quota quota) const;
   absl::Status Judge(const Payer& payer, const QuotaAmounts& amounts, Entries entries) const;
+  absl::Status JudgeLevels(const Levels& levels, const Payer& payer,
+                           const QuotaAmounts& amounts) const;
   absl::Status JudgeEntries(const Levels& levels, Entries entries) const;
   absl::Status OverOwn(const Level& level, const Payer& payer, Quota quota, int64_t more) const;
   absl::Status Over(const Level& level, const Payer& payer, Quota quota, int64_t used,
                     absl::string_view asked) const;
   // Of the entries of all switches, among tenants that hold some or ask.
   int64_t ShareOf(absl::string_view tenant) const;
+  // By ordinary users; "": for no tenant.
+  int64_t EntriesHeldBy(absl::string_view tenant) const;
   // Beyond its share while another is below its own and asks.
   absl::Status JudgeShare(absl::string_view tenant, int64_t more) const;
   absl::Status OverShare(Quota quota, int64_t used, int64_t more, int64_t limit) const;

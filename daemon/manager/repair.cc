@@ -247,18 +247,28 @@ void Repair::EndMoves() {
 // With the lock held.
 bool Repair::LeavesKept(const RepairPlan& plan) const {
   if (tables_->kept->switches().empty()) return true;
-  for (const EntryLedger::Claim& claim : plan.claims) {
-    for (const RepairPlan::Change& change : plan.changes) {
-      if (change.after == nullptr) continue;
-      const auto& taken = change.after->switches;
-      const bool takes = std::any_of(taken.begin(), taken.end(),
-                                     [&](const auto& one) { return one.guid == claim.guid; });
-      if (!takes) continue;
-      const std::string tenant = tables_->quotas.TenantOf(PayerOf(*change.tree->job->record));
-      const int64_t kept =
-          tables_->kept->KeptFrom(tenant, claim.guid, tables_->quotas, KeptEntries::Asker::kRepair);
-      if (tables_->entries.FreeOf(claim.guid) - kept < int64_t{claim.more}) return false;
-    }
+  HeldEntries::Changes held;
+  absl::flat_hash_map<Guid, int64_t> free;  // more, or less
+  for (const RepairPlan::Change& change : plan.changes) {
+    if (change.fate == Fate::kKept) continue;
+    const std::string tenant = tables_->quotas.TenantOf(PayerOf(*change.tree->job->record));
+    const auto count = [&](const TreeRecord& record, int64_t more) {
+      for (const TreeSwitchRecord& serving : record.switches) {
+        held[{tenant, serving.guid}] += more;
+        free[serving.guid] -= more;
+      }
+    };
+    count(*change.before, -1);
+    if (change.after != nullptr) count(*change.after, 1);
+  }
+  const HeldEntries after(tables_->quotas, &held);
+  for (const auto& [guid, more] : free) {
+    const auto beyond = [&](const HeldEntries& of, int64_t free_then) {
+      return free_then - tables_->kept->KeptFrom("", guid, of, KeptEntries::Asker::kRepair);
+    };
+    const int64_t now = tables_->entries.FreeOf(guid);
+    const int64_t then = beyond(after, now + more);
+    if (then < 0 && then < beyond(tables_->quotas, now)) return false;
   }
   return true;
 }

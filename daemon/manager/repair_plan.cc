@@ -17,12 +17,20 @@ namespace {
 // Entries by switch as the trees of one repair leave and take them.
 class Moves {
  public:
-  void Leave(const TreeRecord& record) {
-    for (const TreeSwitchRecord& serving : record.switches) ++by_switch_[serving.guid].left;
+  void Leave(const TreeRecord& record, const std::string& tenant = "") {
+    for (const TreeSwitchRecord& serving : record.switches) {
+      ++by_switch_[serving.guid].left;
+      --held_[{tenant, serving.guid}];
+    }
   }
-  void Take(const TreeRecord& record) {
-    for (const TreeSwitchRecord& serving : record.switches) ++by_switch_[serving.guid].taken;
+  void Take(const TreeRecord& record, const std::string& tenant = "") {
+    for (const TreeSwitchRecord& serving : record.switches) {
+      ++by_switch_[serving.guid].taken;
+      ++held_[{tenant, serving.guid}];
+    }
   }
+  // By tenant, what its trees hold more once all is done.
+  const HeldEntries::Changes& held() const { return held_; }
   // From what is free while all of them still hold theirs to what the next may use. Where more is
   // taken than there is, the first that leave make no room.
   void Apply(const Fabric& fabric, const EntryLedger& entries,
@@ -50,6 +58,7 @@ class Moves {
     uint32_t left = 0, taken = 0;
   };
   absl::btree_map<Guid, Move> by_switch_;
+  HeldEntries::Changes held_;
 };
 
 // One member that is gone for certain is enough.
@@ -96,7 +105,7 @@ class Planner {
   absl::StatusOr<bool> PlanOnce(RepairPlan& plan) {
     moves_ = Moves();
     for (const RepairCase& broken : cases_) {
-      if (IsOpen(broken)) moves_.Leave(*broken.record);
+      if (IsOpen(broken)) moves_.Leave(*broken.record, TenantOf(broken));
     }
     bool is_sound = true, has_planned = false;
     for (const RepairCase& broken : cases_) {
@@ -112,12 +121,20 @@ class Planner {
         continue;
       }
       has_planned = true;
-      moves_.Take(draft->record);
+      moves_.Take(draft->record, TenantOf(broken));
       plan.changes.push_back({Fate::kReplanned, broken.tree, broken.record,
                               NextRevision(*broken.record, std::move(draft->record)),
                               ReasonOf(broken, route_kind), std::move(draft->promise), route_kind});
     }
     return is_sound;
+  }
+
+  std::string TenantOf(const RepairCase& broken) const {
+    return tables_.quotas.TenantOf(PayerOf(*broken.job->record));
+  }
+  bool IsCalledBack(const RepairCase& broken) const {
+    std::lock_guard lock(tables_.mu);
+    return tables_.called_back.contains(broken.record->id);
   }
 
   // One that goes is away in the ledger before the installer knows.
@@ -134,10 +151,10 @@ class Planner {
   bool GiveUp(const RepairCase& broken, const absl::Status& refusal, RepairPlan& plan) {
     const bool lacks_switches = lacks_switch_ && absl::IsResourceExhausted(refusal);
     const bool is_kept = (lacks_switches || MayOnlySeemSo(*view_, broken.standing)) &&
-                         has_patience_(broken.record->id);
+                         !IsCalledBack(broken) && has_patience_(broken.record->id);
     if (is_kept) {
       kept_.insert(broken.record->id);
-      moves_.Take(*broken.record);
+      moves_.Take(*broken.record, TenantOf(broken));
     }
     plan.changes.push_back({is_kept ? Fate::kKept : Fate::kRevoked, broken.tree, broken.record,
                             nullptr, absl::StrCat(broken.standing.lost, "; ", refusal.message())});
@@ -163,7 +180,9 @@ class Planner {
       moves_.Apply(*view_->snapshot->fabric, tables_.entries, scratch_.capacity);
     }
     Avoid(*view_->snapshot->fabric, avoided_, scratch_.capacity);
-    LeaveKept(tables_, KeptEntries::Asker::kRepair, basis, scratch_.capacity);
+    LeaveKept({tables_.quotas, &moves_.held()},
+              IsCalledBack(broken) ? KeptEntries::Asker::kCalledBack : KeptEntries::Asker::kRepair,
+              basis, scratch_.capacity);
     absl::StatusOr<TreeDraft> draft = PlanOn(basis, broken);
     const bool may_be_routed =
         route_kind == RouteKind::kForwardingTables && broken.standing.lost_ports.empty();

@@ -97,7 +97,7 @@ absl::StatusOr<ReservationRecord> Reservations::MakeRecord(
   if (tables_->view == nullptr) return NoFabricError();
   const Fabric& fabric = *tables_->view->snapshot->fabric;
   ReservationRecord record;
-  record.tenant = args.tenant;
+  record.tenant = TenantName(args.tenant);
   record.entries = args.entries;
   ASSIGN_OR_RETURN(record.switches, SwitchesOf(fabric, tables_->entries, args));
   ASSIGN_OR_RETURN(record.nodes, NodesOf(fabric, args));
@@ -159,6 +159,7 @@ void Reservations::PutInForce(absl::Time now) {
   tables_->quotas.SetReserved(std::move(reserved));
   std::lock_guard lock(tables_->mu);
   tables_->kept = kept;
+  tables_->called_back.clear();  // what is still to give way is found anew
   for (const auto& [guid, shares] : kept->switches()) {
     const EntryUse use = tables_->entries.Use(guid);
     const int64_t free =
@@ -166,6 +167,7 @@ void Reservations::PutInForce(absl::Time now) {
     int64_t lacking = kept->KeptFrom("", guid, tables_->quotas, KeptEntries::Asker::kGrant) - free;
     for (const KeptEntries::Share& share : shares) {
       if (lacking <= 0) break;
+      if (std::min(share.kept, KeptEntries::Unused(share, guid, tables_->quotas)) <= 0) continue;
       lacking -= static_cast<int64_t>(tables_->CallBack(guid, share, lacking).size());
     }
   }
@@ -213,17 +215,26 @@ std::vector<ReservationRecord> Reservations::List() const {
   return reservations_;
 }
 
-absl::Duration Reservations::Expire() {
+void Reservations::Refresh() {
   std::lock_guard lock(mutex_);
+  PutInForce(clock_->Now());
+}
+
+absl::Duration Reservations::Expire() {
+  // Who makes one waits for the disk: leases do not.
+  constexpr absl::Duration kAgain = absl::Milliseconds(100);
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return kAgain;
   const absl::Time now = clock_->Now();
   if (now < next_change_) return next_change_ - now;
   std::erase_if(reservations_, [&](const ReservationRecord& reservation) {
     if (now < reservation.until) return false;
-    const absl::Status dropped = calls_->store().Apply(DropReservation{reservation.id});
-    if (!dropped.ok() && !absl::IsNotFound(dropped)) {
+    calls_->Submit(DropReservation{reservation.id}, [id = reservation.id](
+                                                        const absl::Status& dropped) {
+      if (dropped.ok() || absl::IsNotFound(dropped)) return;
       spdlog::warn("reservation {} has ended, but stays in the database until the next start: {}",
-                   reservation.id.value(), dropped.ToString());
-    }
+                   id.value(), dropped.ToString());
+    });
     events_->Append("reservation.ended", ObjectOf(reservation.id), "its time is over");
     return true;
   });

@@ -45,8 +45,10 @@ class Reservations : private UseCase {
   absl::StatusOr<ReservationRecord> Create(const CreateReservationArgs& args, const Actor& actor);
   absl::Status Delete(ReservationId id, const Actor& actor);
   std::vector<ReservationRecord> List() const;  // by id
-  // What has begun or ended by now. Returns the time until the next does. Blocks for the store
-  // where one has ended.
+  // Finds what is to give way anew, once trees, accounts or switches are others.
+  void Refresh();
+  // What has begun or ended by now. Returns the time until the next does. Never waits for the
+  // store.
   absl::Duration Expire();
 
  private:

@@ -173,12 +173,19 @@ std::vector<std::shared_ptr<GrantedTree>> TreeTable::List(const Job* job, TreeId
 
 std::vector<TreeId> Tables::CallBack(Guid guid, const KeptEntries::Share& share, int64_t most) {
   std::vector<TreeId> called;
+  absl::flat_hash_map<std::string, int64_t> called_of;  // tenants
   const std::vector<TreeId> there = entries.TreesOf(guid);
   for (auto id = there.rbegin(); id != there.rend(); ++id) {
     if (static_cast<int64_t>(called.size()) >= most) break;
     const std::shared_ptr<GrantedTree> tree = trees.Find(*id);
     if (tree == nullptr || tree->releasing || tree->record->created <= share.created) continue;
-    if (quotas.TenantOf(PayerOf(*tree->job->record)) == share.tenant) continue;
+    const std::string tenant = quotas.TenantOf(PayerOf(*tree->job->record));
+    if (tenant == share.tenant) continue;
+    // What is within its tenant's own reservation nobody has lent it.
+    const KeptEntries::Share* const own = kept->ShareOf(tenant, guid);
+    const int64_t reserved = own == nullptr ? 0 : own->kept + own->lent;
+    if (quotas.EntriesOf(tenant, guid) - called_of[tenant] <= reserved) continue;
+    ++called_of[tenant];
     called.push_back(*id);
     const bool is_new = called_back
                             .emplace(*id, absl::StrCat("switch ", ToString(guid),
@@ -205,7 +212,8 @@ bool Tables::LeavesKept(const Payer& payer, absl::Span<const TreeSwitchRecord> w
     is_enough = false;
     const KeptEntries::Share* const own = kept->ShareOf(tenant, guid);
     if (own == nullptr) continue;
-    for (const TreeId tree : CallBack(guid, *own, lacking)) lent.push_back(tree);
+    const int64_t owed = std::min(lacking, KeptEntries::Unused(*own, guid, quotas));
+    for (const TreeId tree : CallBack(guid, *own, owed)) lent.push_back(tree);
   }
   return is_enough;
 }

@@ -433,11 +433,13 @@ absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
   return basis;
 }
 
-void LeaveKept(const Tables& tables, KeptEntries::Asker asker, PlanBasis& basis,
+void LeaveKept(const HeldEntries& held, KeptEntries::Asker asker, PlanBasis& basis,
                std::vector<SwitchCapacity>& capacity) {
   if (basis.kept->switches().empty()) return;
-  basis.kept_switches = basis.kept->Apply(basis.tenant, *basis.snapshot.fabric, tables.quotas,
-                                          asker, absl::MakeSpan(capacity));
+  basis.kept_switches = basis.kept->Apply(basis.tenant, *basis.snapshot.fabric, held, asker,
+                                          absl::MakeSpan(capacity));
+  // A reservation gives nobody more than his quota.
+  for (const SwitchIndex s : basis.spent_switches) capacity[s.value()].entries_free = 0;
   for (const SwitchIndex s : basis.kept_switches) capacity[s.value()].is_barred = true;
 }
 

@@ -44,7 +44,7 @@ absl::StatusOr<PlanBasis> TakeBasis(Tables& tables, Job& job,
                                     std::vector<SwitchCapacity>& capacity);
 
 // Takes from `capacity` what reservations keep from the job, as KeptEntries::Apply.
-void LeaveKept(const Tables& tables, KeptEntries::Asker asker, PlanBasis& basis,
+void LeaveKept(const HeldEntries& held, KeptEntries::Asker asker, PlanBasis& basis,
                std::vector<SwitchCapacity>& capacity);
 
 // --- While the forwarding tables are behind the links ---

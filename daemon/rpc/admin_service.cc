@@ -127,7 +127,7 @@ QuotaHolderName HolderOf(const Message& message, const std::string& caller) {
     case Message::kAccount:
       return {QuotaHolder::kAccount, message.account()};
     case Message::kTenant:
-      return {QuotaHolder::kTenant, message.tenant()};
+      return {QuotaHolder::kTenant, TenantName(message.tenant())};
     default:
       return {QuotaHolder::kUser, message.user().empty() ? caller : message.user()};
   }

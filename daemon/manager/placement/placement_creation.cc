@@ -600,6 +600,7 @@ absl::StatusOr<Placements::Views> Placements::Advise(const std::vector<Placement
     RETURN_IF_ERROR(At(tasks, i, CheckTask(tasks[i])));
     RETURN_IF_ERROR(At(tasks, i, CheckPositions(tasks[i], options_->max_job_ranks)));
     draft[i].args.task = tasks[i];
+    if (tasks[i].account.empty()) draft[i].args.task.account = payer.account;
   }
   ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(draft, payer));
   ASSIGN_OR_RETURN(PlacementSnapshot placing, TakeSnapshot());

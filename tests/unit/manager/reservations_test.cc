@@ -123,8 +123,8 @@ TEST_F(ReservationsTest, ItEndsWithItsTime) {
   clock_.Advance(absl::Hours(1));
   EXPECT_EQ(manager_->reservations().Expire(), absl::InfiniteDuration());
   EXPECT_TRUE(manager_->reservations().List().empty());
-  EXPECT_TRUE(store_.Load()->reservations.empty());
   EXPECT_TRUE(Create(TreeOf(b)).ok());
+  EXPECT_TRUE(store_.Load()->reservations.empty());
 }
 
 TEST_F(ReservationsTest, ErrorsNameWhatIsWrong) {
@@ -207,6 +207,90 @@ TEST_F(ReservationsTest, WhatAReservationLendsIsTakenBackWhenItsTenantAsks) {
   EXPECT_EQ(FillWith(a).size(), 17u);
   EXPECT_EQ(MostOf("b"), 0u);
   EXPECT_TRUE(FillWith(b).empty()) << "others cannot take from the tenant";
+}
+
+// What is within its own reservation nobody has lent it, however new it is.
+TEST_F(ReservationsTest, OnlyBorrowersGiveWay) {
+  manager_->Start();
+  CreateReservationArgs of_a = For("a", 1), of_b = For("b", 1);
+  of_a.lends = true;
+  of_a.switches = of_b.switches = {SpineGuid(0)};
+  ASSERT_TRUE(Reserve(of_a).ok());
+  ASSERT_TRUE(Reserve(of_b).ok());
+  clock_.Advance(absl::Seconds(1));
+  const JobId a = JobOf("a"), b = JobOf("b"), c = JobOf("c");
+  const auto on_spine = [&](JobId job) {
+    CreateTreeArgs args = TreeOf(job);
+    args.root_switch = SpineGuid(0);
+    return Create(args);
+  };
+  const auto borrowed = on_spine(c), anybodys = on_spine(c), own = on_spine(b);
+  ASSERT_TRUE(borrowed.ok() && anybodys.ok() && own.ok());
+  ASSERT_TRUE(on_spine(a).ok());
+  std::set<TreeId> left;
+  const StoredState state = *store_.Load();
+  for (const TreeRecord& tree : state.trees) left.insert(tree.id);
+  EXPECT_TRUE(left.contains(own->record->id)) << "the newest, but b's own";
+  EXPECT_TRUE(left.contains(borrowed->record->id)) << "one of c's two is enough, the newer";
+  EXPECT_FALSE(left.contains(anybodys->record->id));
+  EXPECT_FALSE(on_spine(a).ok()) << "nobody gives way beyond what a reserved";
+  EXPECT_EQ(store_.Load()->trees.size(), 3u);
+}
+
+// Who may not have it for lack of quota takes it from nobody.
+TEST_F(ReservationsTest, NobodyGivesWayToWhatIsRefused) {
+  manager_->Start();
+  CreateReservationArgs args = For("a", 3);
+  args.lends = true;
+  ASSERT_TRUE(Reserve(args).ok());
+  clock_.Advance(absl::Seconds(1));
+  const JobId a = JobOf("a"), b = JobOf("b");
+  ASSERT_EQ(FillWith(b).size(), 18u);
+  manager_->quotas().SetRow({QuotaHolder::kUser, "a", "trees", 0}, /*drop=*/false);
+  const absl::Status refused = Create(TreeOf(a)).status();
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("a holds 0 trees of the 0"));
+  EXPECT_EQ(store_.Load()->trees.size(), 18u);
+}
+
+// A kill between the beginning of a reservation and the repair changes nothing.
+TEST_F(ReservationsTest, WhatHasToGiveWayIsFoundAfterARestart) {
+  CreateReservationArgs args = For("a", 2);
+  args.from = clock_.Now() + absl::Minutes(10);
+  ASSERT_TRUE(Reserve(args).ok());
+  clock_.Advance(absl::Seconds(1));
+  ASSERT_EQ(FillWith(JobOf("b")).size(), 18u);
+  clock_.Advance(absl::Minutes(10));
+  Boot(Options(kEntries));
+  ManagerPeer::RepairTrees(*manager_);
+  EXPECT_EQ(MostOf("b"), 1u);
+}
+
+TEST_F(ReservationsTest, ATenantHasOneNameHoweverItIsSpelt) {
+  ASSERT_TRUE(manager_->SetTenant("of_a", "0x8001", {}).ok());
+  const auto kept = Reserve(For("0x1", 3));
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->tenant, "0x0001");
+  EXPECT_EQ(FillWith(JobOf("a")).size(), 18u);
+}
+
+// A tree that borrows and loses a cable may borrow again: nobody has asked.
+TEST_F(ReservationsTest, ABorrowerIsMendedAsOthers) {
+  CreateReservationArgs args = For("a", 3);
+  args.lends = true;
+  ASSERT_TRUE(Reserve(args).ok());
+  clock_.Advance(absl::Seconds(1));
+  const auto tree = Create(TreeOf(JobOf("b")));
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  ASSERT_EQ(tree->record->switches.front().guid, SpineGuid(0));
+  FabricShape shape;
+  shape.missing_spines = {0};
+  port_.Set(SmallFabric(shape));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  ManagerPeer::RepairTrees(*manager_);
+  const StoredState state = *store_.Load();
+  ASSERT_EQ(state.trees.size(), 1u);
+  EXPECT_EQ(state.trees[0].revision, 2u);
+  EXPECT_FALSE(state.trees[0].switches.empty()) << "another switch serves";
 }
 
 TEST_F(ReservationsTest, NodesAreKeptForPlacementsOfTheTenant) {
