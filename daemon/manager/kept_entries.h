@@ -52,7 +52,6 @@ class KeptEntries {
     absl::Time created;          // of the last that was
     absl::Time until;            // the first end
   };
-  bool empty() const { return switches_.empty() && nodes_.empty(); }
   const absl::flat_hash_map<Guid, std::vector<Share>>& switches() const { return switches_; }
   const absl::flat_hash_map<std::string, std::vector<Share>>& nodes() const { return nodes_; }
 
@@ -61,9 +60,9 @@ class KeptEntries {
   enum class Asker : uint8_t { kGrant, kRepair, kCalledBack };
   // Free entries of the switch that are for tenants other than this one.
   int64_t KeptFrom(absl::string_view tenant, Guid guid, const HeldEntries& held, Asker asker) const;
-  // Entries of the switch that the tenant has reserved and does not hold yet, and its share; null:
-  // it has none there.
+  // The tenant's of that switch; null: it has none there.
   const Share* ShareOf(absl::string_view tenant, Guid guid) const;
+  // Entries of the switch that the share's tenant has reserved and does not hold yet.
   static int64_t Unused(const Share& share, Guid guid, const HeldEntries& held);
 
   // Takes from `capacity`, [switch] of the fabric, what is kept from the tenant, and gives it, for

@@ -153,8 +153,9 @@ void Reservations::PutInForce(absl::Time now) {
   auto kept = std::make_shared<const KeptEntries>(reservations_, now);
   absl::flat_hash_map<std::string, int64_t> reserved;
   for (const auto& [guid, shares] : kept->switches()) {
-    for (const KeptEntries::Share& share : shares)
+    for (const KeptEntries::Share& share : shares) {
       reserved[share.tenant] += share.kept + share.lent;
+    }
   }
   tables_->quotas.SetReserved(std::move(reserved));
   std::lock_guard lock(tables_->mu);
@@ -179,11 +180,17 @@ absl::StatusOr<ReservationRecord> Reservations::Create(const CreateReservationAr
   std::lock_guard lock(mutex_);
   ASSIGN_OR_RETURN(ReservationRecord record, MakeRecord(args));
   record.id = ReservationId(last_.value() + 1);
-  RETURN_IF_ERROR(calls_->store().Apply(
-      PutReservation{record, DeedOf(actor, ObjectOf(record.id), record.created)}));
-  last_ = record.id;
+  // In force before it is durable: nobody takes meanwhile what was found free.
   reservations_.push_back(record);
   PutInForce(record.created);
+  const absl::Status stored = calls_->store().Apply(
+      PutReservation{record, DeedOf(actor, ObjectOf(record.id), record.created)});
+  if (!stored.ok()) {
+    reservations_.pop_back();
+    PutInForce(record.created);
+    return stored;
+  }
+  last_ = record.id;
   events_->Append(
       "reservation.created", ObjectOf(record.id),
       absl::StrCat("for tenant ", record.tenant, ": ", record.entries, " entries of ",

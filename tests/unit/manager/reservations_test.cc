@@ -127,6 +127,14 @@ TEST_F(ReservationsTest, ItEndsWithItsTime) {
   EXPECT_TRUE(store_.Load()->reservations.empty());
 }
 
+// What could not be written is not kept.
+TEST_F(ReservationsTest, AFailedWriteKeepsNothing) {
+  store_.Refuse<PutReservation>(absl::UnavailableError("the disk is full"));
+  EXPECT_EQ(Reserve(For("a", 3)).status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(manager_->reservations().List().empty());
+  EXPECT_EQ(FillWith(JobOf("b")).size(), 18u);
+}
+
 TEST_F(ReservationsTest, ErrorsNameWhatIsWrong) {
   const auto refuse = [&](const CreateReservationArgs& args, const std::string& why) {
     const absl::Status status = Reserve(args).status();
