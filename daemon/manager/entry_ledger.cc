@@ -94,18 +94,24 @@ bool EntryLedger::ReserveAll(absl::Span<const absl::Span<const SwitchIndex>> tre
   return true;
 }
 
-void EntryLedger::Settle(TreeId tree, absl::Span<const TreeSwitchRecord> switches) {
+void EntryLedger::Drop(Slot& slot, TreeId tree) {
+  slot.trees.erase(std::find_if(slot.trees.begin(), slot.trees.end(),
+                                [tree](const Holder& holder) { return holder.tree == tree; }));
+}
+
+void EntryLedger::Settle(TreeId tree, absl::Span<const TreeSwitchRecord> switches,
+                         absl::Time came) {
   for (const TreeSwitchRecord& record : switches) {
     Slot& slot = SlotOf(record.guid);
     --slot.reserved;
-    slot.trees.insert(std::upper_bound(slot.trees.begin(), slot.trees.end(), tree), tree);
+    slot.trees.push_back({tree, came});
   }
 }
 
 void EntryLedger::Unsettle(TreeId tree, absl::Span<const TreeSwitchRecord> switches) {
   for (const TreeSwitchRecord& record : switches) {
     Slot& slot = SlotOf(record.guid);
-    slot.trees.erase(std::lower_bound(slot.trees.begin(), slot.trees.end(), tree));
+    Drop(slot, tree);
     ++slot.reserved;
   }
 }
@@ -128,10 +134,11 @@ void EntryLedger::Unclaim(absl::Span<const Claim> claims) {
   for (const Claim& claim : claims) AddReserved(SlotOf(claim.guid), -int64_t{claim.more});
 }
 
-void EntryLedger::Restore(TreeId tree, absl::Span<const TreeSwitchRecord> switches) {
+void EntryLedger::Restore(TreeId tree, absl::Span<const TreeSwitchRecord> switches,
+                          absl::Time came) {
   for (const TreeSwitchRecord& record : switches) {
     Slot& slot = SlotOf(record.guid);
-    slot.trees.insert(std::upper_bound(slot.trees.begin(), slot.trees.end(), tree), tree);
+    slot.trees.push_back({tree, came});
     Publish(slot);
   }
   entries_taken_ += switches.size();
@@ -140,7 +147,7 @@ void EntryLedger::Restore(TreeId tree, absl::Span<const TreeSwitchRecord> switch
 void EntryLedger::Release(TreeId tree, absl::Span<const TreeSwitchRecord> switches) {
   for (const TreeSwitchRecord& record : switches) {
     Slot& slot = SlotOf(record.guid);
-    slot.trees.erase(std::lower_bound(slot.trees.begin(), slot.trees.end(), tree));
+    Drop(slot, tree);
     Publish(slot);
   }
   entries_taken_ -= switches.size();
@@ -165,9 +172,10 @@ EntryUse EntryLedger::Use(Guid guid) const {
   return {slot.capability, slot.taken()};
 }
 
-std::vector<TreeId> EntryLedger::TreesOf(Guid guid) const {
+absl::Span<const EntryLedger::Holder> EntryLedger::TreesOf(Guid guid) const {
   const auto it = by_guid_.find(guid);
-  return it == by_guid_.end() ? std::vector<TreeId>() : slots_[it->second].trees;
+  if (it == by_guid_.end()) return {};
+  return slots_[it->second].trees;
 }
 
 uint64_t EntryLedger::entries_total() const {

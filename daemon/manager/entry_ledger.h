@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/tree/tree_plan.h"
@@ -39,8 +40,8 @@ class EntryLedger {
   bool Reserve(absl::Span<const SwitchIndex> switches);
   // Reserve for many trees: all of them, or none and false.
   bool ReserveAll(absl::Span<const absl::Span<const SwitchIndex>> trees);
-  // The tree on its way was granted: its reservation becomes its own.
-  void Settle(TreeId tree, absl::Span<const TreeSwitchRecord> switches);
+  // The tree on its way was granted: its reservation becomes its own. `came`: what TreesOf tells.
+  void Settle(TreeId tree, absl::Span<const TreeSwitchRecord> switches, absl::Time came);
   // The way back: a granted tree ends, but its entries are not free until Cancel.
   void Unsettle(TreeId tree, absl::Span<const TreeSwitchRecord> switches);
   void Cancel(absl::Span<const TreeSwitchRecord> switches);
@@ -55,7 +56,7 @@ class EntryLedger {
   void Unclaim(absl::Span<const Claim> claims);
 
   // A tree that an earlier run was granted: takes its entries whatever the capabilities say.
-  void Restore(TreeId tree, absl::Span<const TreeSwitchRecord> switches);
+  void Restore(TreeId tree, absl::Span<const TreeSwitchRecord> switches, absl::Time came);
   // A granted tree gives its entries back.
   void Release(TreeId tree, absl::Span<const TreeSwitchRecord> switches);
 
@@ -63,8 +64,13 @@ class EntryLedger {
   int64_t FreeOf(Guid guid) const;
   // Zeros for a switch that was never heard of.
   EntryUse Use(Guid guid) const;
-  // Ascending; without reservations.
-  std::vector<TreeId> TreesOf(Guid guid) const;
+  // A granted tree, and since when it has its entry.
+  struct Holder {
+    TreeId tree;
+    absl::Time came;
+  };
+  // Without reservations, in the order in which they took their entries.
+  absl::Span<const Holder> TreesOf(Guid guid) const;
   // Sum over all switches of the present fabric.
   uint64_t entries_total() const;
   uint64_t entries_reserved() const;  // of these, held by others
@@ -75,7 +81,7 @@ class EntryLedger {
   static constexpr uint32_t kNoSwitch = 0xffffffff;
   struct Slot {
     CapabilityRecord capability;
-    std::vector<TreeId> trees;  // granted, ascending
+    std::vector<Holder> trees;  // granted, in order of arrival
     uint32_t reserved = 0;      // trees on their way
     bool speaks = false, is_away = false;
     uint32_t index = kNoSwitch;  // in the present fabric
@@ -85,6 +91,7 @@ class EntryLedger {
   Slot& SlotOf(Guid guid);
   Slot& SlotAt(SwitchIndex s) { return slots_[slot_of_switch_[s.value()]]; }
   void AddReserved(Slot& slot, int64_t more);
+  static void Drop(Slot& slot, TreeId tree);
   void Publish(const Slot& slot);  // the slot's free entries, to capacity_
 
   std::vector<Slot> slots_;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/placement/placement_view.h"
@@ -132,7 +133,8 @@ absl::Status Grants::Restore(std::vector<TreeRecord> trees, TreeId last) {
       for (const CarriedEntry& entry : carried->entries) tables_->SetAway(entry.guid, true);
       installer_->Restore(*std::move(carried));
     }
-    tables_->entries.Restore(record.id, record.switches);
+    tables_->last_stamp = std::max(tables_->last_stamp, record.created);
+    tables_->entries.Restore(record.id, record.switches, record.created);
     tables_->quotas.Count(PayerOf(*tree->job->record), AmountsOf(record), record.switches);
     tree->record = std::make_shared<const TreeRecord>(std::move(record));
     tables_->AddTree(std::move(tree), TreeChangeKind::kPresent);
@@ -177,7 +179,7 @@ void Grants::Finish(Requests& requests, const Begun& begun, const Reserved& tree
     for (const std::shared_ptr<GrantedTree>& tree : trees) {
       const TreeRecord& record = *tree->record;
       if (status.ok()) {
-        tables_->entries.Settle(record.id, record.switches);
+        tables_->entries.Settle(record.id, record.switches, record.created);
         tables_->AddTree(tree);
         if (!record.carriage.key.empty()) entered.push_back(tree->record);
       } else {
@@ -225,7 +227,7 @@ void Grants::GiveBack(const Reserved& trees) {
 
 absl::StatusOr<std::optional<Grants::Reserved>> Grants::TryReserve(
     const std::shared_ptr<Job>& job, const PlanBasis& basis, const Actor& actor,
-    absl::Span<TreeDraft> drafts, const BatchRoom* room, std::vector<TreeId>& lent) {
+    absl::Span<TreeDraft> drafts, const BatchRoom* room, LentEntries& lent) {
   std::vector<absl::Span<const SwitchIndex>> switches;
   switches.reserve(drafts.size());
   std::vector<TreeSwitchRecord> entries;
@@ -257,7 +259,7 @@ absl::StatusOr<std::optional<Grants::Reserved>> Grants::TryReserve(
     }
     for (TreeDraft& tree : drafts) {
       tree.record.id = tables_->trees.TakeId();
-      tree.record.created = clock_->Now();  // as a reservation's, under the lock
+      tree.record.created = tables_->Stamp(clock_->Now());
     }
   }
   return TreesOf(basis, job, drafts);
@@ -287,7 +289,10 @@ void Grants::CreateTree(CreateTreeArgs args, Callback<TreeView> done) {
 void Grants::Proceed(const std::shared_ptr<Creation>& creation) {
   absl::StatusOr<Reserved> reserved = PlanAndReserve(*creation);
   if (!reserved.ok()) return FinishCreation(*creation, {}, reserved.status());
-  if (!creation->lent.empty()) return ProceedLater(creation);
+  if (!creation->lent.empty()) {
+    creation->lent_until = SystemClock().Monotonic() + kMaxAwaitLent;
+    return ProceedLater(creation);
+  }
   std::vector<CarriedTree> carried = CarriedOf(*reserved);
   if (carried.empty()) return SubmitGrant(creation, *std::move(reserved));
   installer_->Install(std::move(carried), [this, creation, trees = *std::move(reserved)](
@@ -312,19 +317,41 @@ void Grants::ProceedLater(const std::shared_ptr<Creation>& creation) {
   FinishCreation(*creation, {}, InstallerIsClosed());
 }
 
-void Grants::AwaitLent(std::vector<TreeId>& lent) {
+bool Grants::IsGivingWay(const LentEntries& lent) const {
+  std::lock_guard lock(tables_->mu);
+  return absl::c_any_of(lent, [&](const auto& of) {
+    return absl::c_any_of(of.second, [&](TreeId tree) { return tables_->IsGivingWay(tree); });
+  });
+}
+
+void Grants::AwaitLent(const LentEntries& lent) {
   // Of the machine's clock: another's may stand still.
   const absl::Duration end = SystemClock().Monotonic() + kMaxAwaitLent;
-  const auto is_there = [&] {
-    std::lock_guard lock(tables_->mu);
-    return std::any_of(lent.begin(), lent.end(),
-                       [&](TreeId tree) { return tables_->called_back.contains(tree); });
-  };
   std::unique_lock lock(again_mutex_);
-  while (!again_.stopping() && SystemClock().Monotonic() < end && is_there()) {
-    again_changed_.wait_for(lock, std::chrono::milliseconds(2));
+  while (!again_.stopping() && SystemClock().Monotonic() < end && IsGivingWay(lent)) {
+    again_changed_.wait_for(lock, kLookForLent);
   }
-  lent.clear();
+}
+
+void Grants::EndLent(LentEntries& lent, AvoidedSwitches& avoided) const {
+  std::lock_guard lock(tables_->mu);
+  for (const auto& [guid, trees] : std::exchange(lent, {})) {
+    const bool has_given_way = !trees.empty() && absl::c_none_of(trees, [&](TreeId tree) {
+      return tables_->IsGivingWay(tree);
+    });
+    if (!has_given_way) avoided[guid] = "its entries are lent, and nobody has given way yet";
+  }
+}
+
+std::shared_ptr<Grants::Creation> Grants::TakeReady() {
+  const absl::Duration now = SystemClock().Monotonic();
+  const auto ready = absl::c_find_if(refused_, [&](const std::shared_ptr<Creation>& one) {
+    return again_.stopping() || one->lent_until <= now || !IsGivingWay(one->lent);
+  });
+  if (ready == refused_.end()) return nullptr;
+  std::shared_ptr<Creation> taken = std::move(*ready);
+  refused_.erase(ready);
+  return taken;
 }
 
 void Grants::PlanAgain() {
@@ -334,10 +361,13 @@ void Grants::PlanAgain() {
       std::unique_lock lock(again_mutex_);
       again_changed_.wait(lock, [this] { return again_.stopping() || !refused_.empty(); });
       if (refused_.empty()) return;
-      next = std::move(refused_.front());
-      refused_.pop_front();
+      next = TakeReady();
+      if (next == nullptr) {
+        again_changed_.wait_for(lock, kLookForLent);
+        continue;
+      }
     }
-    AwaitLent(next->lent);
+    EndLent(next->lent, next->avoided);
     Proceed(next);
   }
 }
@@ -580,7 +610,7 @@ absl::StatusOr<Grants::ReservedBatch> Grants::PlanAndReserve(const std::shared_p
   ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record, args.actor));
   std::vector<SwitchCapacity> capacity;
   AvoidedSwitches avoided;
-  std::vector<TreeId> lent;
+  LentEntries lent;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, capacity));
     absl::StatusOr<BatchDraft> planned = Plan(basis, *job, args, avoided, watch, capacity);
@@ -601,6 +631,7 @@ absl::StatusOr<Grants::ReservedBatch> Grants::PlanAndReserve(const std::shared_p
         std::optional<Reserved> trees,
         TryReserve(job, basis, args.actor, absl::MakeSpan(draft.trees), &draft.room, lent));
     if (!lent.empty()) AwaitLent(lent);
+    EndLent(lent, avoided);
     if (!trees) continue;
     const InstallOutcome outcome = installer_->InstallAndWait(CarriedOf(*trees));
     if (!outcome.status.ok()) {

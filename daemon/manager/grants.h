@@ -53,6 +53,7 @@ class Grants : private UseCase {
   static constexpr int kMaxAttempts = 8;
   // How long a grant waits for what was lent of its tenant's entries.
   static constexpr absl::Duration kMaxAwaitLent = absl::Seconds(5);
+  static constexpr std::chrono::milliseconds kLookForLent{2};
   using Batch = std::shared_ptr<const BatchView>;
 
   Grants(const UseCase& with, Jobs* jobs) : UseCase(with), jobs_(jobs) { Start(); }
@@ -90,7 +91,8 @@ class Grants : private UseCase {
     Callback<TreeView> done;
     int attempts = 0;  // that were made
     AvoidedSwitches avoided;
-    std::vector<TreeId> lent;  // that are to give way first
+    LentEntries lent;           // that others are to give back first
+    absl::Duration lent_until;  // by the machine's clock: not waited for any longer
   };
   struct ReservedBatch {
     Reserved trees;
@@ -112,14 +114,16 @@ class Grants : private UseCase {
   void Finish(Requests& requests, const Begun& begun, const Reserved& trees, Id id,
               const absl::Status& status, const Answer& answer, typename Requests::Callback done);
   // nullopt: what was planned on is gone, or what a batch found room for by `room`. Otherwise the
-  // trees have ids and hold their entries. `lent` gets the trees that are to give way first.
+  // trees have ids and hold their entries. `lent` gets what others are to give back first.
   absl::StatusOr<std::optional<Reserved>> TryReserve(const std::shared_ptr<Job>& job,
                                                      const PlanBasis& basis, const Actor& actor,
                                                      absl::Span<TreeDraft> drafts,
-                                                     const BatchRoom* room,
-                                                     std::vector<TreeId>& lent);
-  // Until these have given way, or for kMaxAwaitLent; empties the list.
-  void AwaitLent(std::vector<TreeId>& lent);
+                                                     const BatchRoom* room, LentEntries& lent);
+  bool IsGivingWay(const LentEntries& lent) const;
+  // For kMaxAwaitLent at most.
+  void AwaitLent(const LentEntries& lent);
+  // Plans go round the switches where nobody has given way; empties `lent`.
+  void EndLent(LentEntries& lent, AvoidedSwitches& avoided) const;
 
   // `basis` becomes what the draft stands on: it goes over bare links where the tables are behind.
   absl::StatusOr<TreeDraft> Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args,
@@ -130,6 +134,8 @@ class Grants : private UseCase {
   // Proceed on the thread for that.
   void ProceedLater(const std::shared_ptr<Creation>& creation);
   void PlanAgain();
+  // The first of `refused_` that has nothing to wait for any more; null: none. With again_mutex_.
+  std::shared_ptr<Creation> TakeReady();
   void SubmitGrant(const std::shared_ptr<Creation>& creation, Reserved trees);
   void FinishCreation(Creation& creation, const Reserved& trees, const absl::Status& status);
   // Those that switches are to carry.

@@ -18,7 +18,7 @@ void AddTo(std::vector<KeptEntries::Share>& shares, const ReservationRecord& res
     share = std::prev(shares.end());
   }
   (reservation.lends ? share->lent : share->kept) += entries;
-  share->created = std::max(share->created, reservation.created);
+  share->created = std::min(share->created, reservation.created);
   if (reservation.until >= share->until) return;
   share->until = reservation.until;
   share->reservation = reservation.id;
@@ -70,6 +70,14 @@ const KeptEntries::Share* KeptEntries::ShareOf(absl::string_view tenant, Guid gu
   return nullptr;
 }
 
+uint32_t KeptEntries::FreeFor(absl::string_view tenant, Guid guid, const HeldEntries& held,
+                              Asker asker, uint32_t free) const {
+  const int64_t beyond = int64_t{free} - KeptFrom(tenant, guid, held, asker);
+  const Share* const own = asker == Asker::kGrant ? ShareOf(tenant, guid) : nullptr;
+  const int64_t owed = own == nullptr ? 0 : Unused(*own, guid, held);
+  return static_cast<uint32_t>(std::max({beyond, owed, int64_t{0}}));
+}
+
 std::vector<SwitchIndex> KeptEntries::Apply(absl::string_view tenant, const Fabric& fabric,
                                             const HeldEntries& held, Asker asker,
                                             absl::Span<SwitchCapacity> capacity) const {
@@ -78,13 +86,10 @@ std::vector<SwitchIndex> KeptEntries::Apply(absl::string_view tenant, const Fabr
     const std::optional<SwitchIndex> s = fabric.FindSwitch(guid);
     if (!s.has_value() || s->value() >= capacity.size()) continue;
     SwitchCapacity& of = capacity[s->value()];
-    const int64_t before = of.entries_free;
-    int64_t free = before - KeptFrom(tenant, guid, held, asker);
-    const Share* const own = ShareOf(tenant, guid);
-    if (asker == Asker::kGrant && own != nullptr) free = std::max(free, Unused(*own, guid, held));
-    free = std::clamp<int64_t>(free, 0, of.entries_total);
-    of.entries_free = static_cast<uint32_t>(free);
-    if (before > 0 && free == 0) without.push_back(*s);
+    const uint32_t before = of.entries_free;
+    of.entries_free =
+        std::min(FreeFor(tenant, guid, held, asker, of.entries_free), of.entries_total);
+    if (before > 0 && of.entries_free == 0) without.push_back(*s);
   }
   std::sort(without.begin(), without.end());
   return without;
@@ -95,15 +100,19 @@ std::string ToString(const KeptEntries::Share& share) {
                       absl::FormatTime(absl::RFC3339_sec, share.until, absl::UTCTimeZone()));
 }
 
-std::string KeptEntries::WhoKeeps(absl::string_view tenant, Guid guid) const {
-  const Share* first = nullptr;
-  const auto found = switches_.find(guid);
+std::string KeptEntries::WordsOf(absl::string_view tenant, const Fabric& fabric,
+                                 absl::Span<const SwitchIndex> without) const {
+  if (without.empty()) return "";
+  const auto found = switches_.find(fabric.switch_info(without.front()).guid);
   if (found == switches_.end()) return "";
+  const Share* first = nullptr;
   for (const Share& share : found->second) {
-    if (share.tenant == tenant || share.kept == 0) continue;
+    if (share.tenant == tenant) continue;
     if (first == nullptr || share.until < first->until) first = &share;
   }
-  return first == nullptr ? "" : ToString(*first);
+  return absl::StrCat("; of ", without.size(), without.size() == 1 ? " switch" : " switches",
+                      " all free entries are kept, of the first by reservation ",
+                      first == nullptr ? "" : ToString(*first));
 }
 
 }  // namespace coppice

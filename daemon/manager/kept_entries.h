@@ -49,7 +49,7 @@ class KeptEntries {
     std::string tenant;
     int64_t kept = 0, lent = 0;  // entries
     ReservationId reservation;   // one of them: that ends first
-    absl::Time created;          // of the last that was
+    absl::Time created;          // of the first that was
     absl::Time until;            // the first end
   };
   const absl::flat_hash_map<Guid, std::vector<Share>>& switches() const { return switches_; }
@@ -65,15 +65,19 @@ class KeptEntries {
   // Entries of the switch that the share's tenant has reserved and does not hold yet.
   static int64_t Unused(const Share& share, Guid guid, const HeldEntries& held);
 
-  // Takes from `capacity`, [switch] of the fabric, what is kept from the tenant, and gives it, for
-  // a grant, what it has reserved and others have been lent. Returns those of which it has none for
+  // Of so many free entries of the switch those that the tenant may have: less what is kept from
+  // it, and, for a grant, at least what it has reserved, which others may have been lent.
+  uint32_t FreeFor(absl::string_view tenant, Guid guid, const HeldEntries& held, Asker asker,
+                   uint32_t free) const;
+  // The same of `capacity`, [switch] of the fabric. Returns those of which the tenant has none for
   // that reason, ascending.
   std::vector<SwitchIndex> Apply(absl::string_view tenant, const Fabric& fabric,
                                  const HeldEntries& held, Asker asker,
                                  absl::Span<SwitchCapacity> capacity) const;
-  // "3 of tenant physics until 2026-12-01T08:00:00+00:00", the reservation there of another tenant
-  // that ends first.
-  std::string WhoKeeps(absl::string_view tenant, Guid guid) const;
+  // "; of 2 switches all free entries are kept, of the first by reservation 3 of tenant ...", which
+  // is the one of another tenant that ends first; "" without switches.
+  std::string WordsOf(absl::string_view tenant, const Fabric& fabric,
+                      absl::Span<const SwitchIndex> without) const;
 
  private:
   absl::flat_hash_map<Guid, std::vector<Share>> switches_;

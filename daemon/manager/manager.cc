@@ -263,8 +263,13 @@ std::vector<SwitchEntries> Manager::Entries() const {
 }
 
 std::vector<TreeId> Manager::TreesOfSwitch(Guid guid) const {
+  std::vector<TreeId> trees;
   std::lock_guard lock(tables_.mu);
-  return tables_.entries.TreesOf(guid);
+  for (const EntryLedger::Holder& holder : tables_.entries.TreesOf(guid)) {
+    trees.push_back(holder.tree);
+  }
+  std::sort(trees.begin(), trees.end());
+  return trees;
 }
 
 DaemonCounts Manager::Counts() const {

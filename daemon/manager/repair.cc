@@ -20,6 +20,18 @@ namespace {
 
 constexpr size_t kMaxNamedTrees = 32;  // trees in one event; the rest is a number
 
+// The switches of a tree that are not also the other's: where it stays, it has been all along.
+std::vector<TreeSwitchRecord> Beyond(const TreeRecord& tree, const TreeRecord& other) {
+  std::vector<TreeSwitchRecord> beyond;
+  for (const TreeSwitchRecord& one : tree.switches) {
+    const bool is_common =
+        std::any_of(other.switches.begin(), other.switches.end(),
+                    [&](const TreeSwitchRecord& of) { return of.guid == one.guid; });
+    if (!is_common) beyond.push_back(one);
+  }
+  return beyond;
+}
+
 // What another round may set right: something else reached the store first.
 bool IsOvertaken(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsFailedPrecondition(status) || absl::IsAborted(status);
@@ -392,14 +404,15 @@ void Repair::EnterCommitted(const RepairPlan& plan, const absl::Status& status) 
   }
   for (const RepairPlan::Change& change : plan.changes) {
     if (change.after != nullptr) {
-      tables_->entries.Release(change.before->id, change.before->switches);
+      tables_->entries.Release(change.before->id, Beyond(*change.before, *change.after));
     } else if (change.fate == Fate::kRevoked) {
       tables_->RemoveTree(*change.tree, TreeChangeKind::kRevoked, change.reason);
     }
   }
   for (const RepairPlan::Change& change : plan.changes) {
     if (change.after == nullptr) continue;
-    tables_->entries.Restore(change.after->id, change.after->switches);
+    tables_->entries.Restore(change.after->id, Beyond(*change.after, *change.before),
+                             tables_->Stamp(clock_->Now()));
     tables_->ReviseTree(*change.tree, change.after, change.promise, change.route_kind,
                         change.reason);
     if (change.fate != Fate::kReplanned) continue;

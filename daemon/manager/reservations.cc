@@ -69,6 +69,10 @@ void Reservations::Restore(std::vector<ReservationRecord> reservations, Reservat
   std::lock_guard lock(mutex_);
   reservations_ = std::move(reservations);
   last_ = last;
+  for (const ReservationRecord& reservation : reservations_) {
+    std::lock_guard tables_lock(tables_->mu);
+    tables_->last_stamp = std::max(tables_->last_stamp, reservation.created);
+  }
   PutInForce(clock_->Now());
 }
 
@@ -102,36 +106,52 @@ absl::StatusOr<ReservationRecord> Reservations::MakeRecord(
   ASSIGN_OR_RETURN(record.switches, SwitchesOf(fabric, tables_->entries, args));
   ASSIGN_OR_RETURN(record.nodes, NodesOf(fabric, args));
   record.lends = args.lends;
-  record.created = clock_->Now();
-  record.from = std::max(args.from.value_or(record.created), record.created);
+  record.created = tables_->Stamp(clock_->Now());
+  const absl::Time now = clock_->Now();
+  record.from = std::max(args.from.value_or(now), now);
   record.until = args.until;
   RETURN_IF_ERROR(CheckRoom(record));
   return record;
 }
 
+Reservations::Room Reservations::RoomAt(absl::Time time, Guid guid,
+                                        const std::string& tenant) const {
+  absl::flat_hash_map<std::string, int64_t> reserved = {{tenant, 0}};
+  for (const ReservationRecord& other : reservations_) {
+    if (time < other.from || time >= other.until || !Has(other.switches, guid)) continue;
+    reserved[other.tenant] += other.entries;
+  }
+  // Of each tenant what it holds, or has reserved, whichever is more.
+  const EntryUse use = tables_->entries.Use(guid);
+  Room room;
+  room.total = int64_t{use.capability.entries_total} - use.capability.entries_reserved;
+  room.of_own = reserved[tenant];
+  room.of_others = use.entries_taken;
+  for (const auto& [other, entries] : reserved) {
+    const int64_t held = tables_->quotas.EntriesOf(other, guid);
+    room.of_others -= held;
+    if (other != tenant) room.of_others += std::max(entries, held);
+  }
+  return room;
+}
+
 absl::Status Reservations::CheckRoom(const ReservationRecord& reservation) const {
+  std::vector<absl::Time> times = {reservation.from};  // when there may be less than before
+  for (const ReservationRecord& other : reservations_) {
+    if (reservation.from < other.from && other.from < reservation.until) {
+      times.push_back(other.from);
+    }
+  }
   for (const Guid guid : reservation.switches) {
-    absl::flat_hash_map<std::string, int64_t> reserved = {{reservation.tenant, 0}};
-    for (const ReservationRecord& other : reservations_) {
-      if (!Overlap(reservation, other) || !Has(other.switches, guid)) continue;
-      reserved[other.tenant] += other.entries;
+    for (const absl::Time time : times) {
+      const Room room = RoomAt(time, guid, reservation.tenant);
+      if (reservation.entries <= room.left()) continue;
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "switch ", ToString(guid), ": of its ", room.total,
+          " entries others hold or have reserved ", room.of_others, " at ", TimeWords(time),
+          ", and tenant ", reservation.tenant, " has reserved ", room.of_own, "; ask for ",
+          std::max<int64_t>(room.left(), 0), " at most, for other switches, or another time"));
     }
-    // Of each tenant what it holds, or has reserved, whichever is more.
-    const EntryUse use = tables_->entries.Use(guid);
-    int64_t of_others = use.entries_taken;
-    for (const auto& [tenant, entries] : reserved) {
-      const int64_t held = tables_->quotas.EntriesOf(tenant, guid);
-      of_others -= held;
-      if (tenant != reservation.tenant) of_others += std::max(entries, held);
-    }
-    const int64_t total = int64_t{use.capability.entries_total} - use.capability.entries_reserved;
-    const int64_t of_own = reserved[reservation.tenant];
-    const int64_t room = total - of_others - of_own;
-    if (reservation.entries <= room) continue;
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "switch ", ToString(guid), ": of its ", total, " entries others hold or have reserved ",
-        of_others, " in that time, and tenant ", reservation.tenant, " has reserved ", of_own,
-        "; ask for ", std::max<int64_t>(room, 0), " at most, for other switches, or later"));
   }
   for (const std::string& node : reservation.nodes) {
     for (const ReservationRecord& other : reservations_) {
@@ -144,7 +164,8 @@ absl::Status Reservations::CheckRoom(const ReservationRecord& reservation) const
   return absl::OkStatus();
 }
 
-void Reservations::PutInForce(absl::Time now) {
+Reservations::Lacking Reservations::PutInForce(absl::Time now) {
+  in_force_at_ = now;
   next_change_ = absl::InfiniteFuture();
   for (const ReservationRecord& reservation : reservations_) {
     next_change_ =
@@ -161,6 +182,7 @@ void Reservations::PutInForce(absl::Time now) {
   std::lock_guard lock(tables_->mu);
   tables_->kept = kept;
   tables_->called_back.clear();  // what is still to give way is found anew
+  Lacking lacking_of;
   for (const auto& [guid, shares] : kept->switches()) {
     const EntryUse use = tables_->entries.Use(guid);
     const int64_t free =
@@ -171,7 +193,27 @@ void Reservations::PutInForce(absl::Time now) {
       if (std::min(share.kept, KeptEntries::Unused(share, guid, tables_->quotas)) <= 0) continue;
       lacking -= static_cast<int64_t>(tables_->CallBack(guid, share, lacking).size());
     }
+    if (lacking > 0) lacking_of[guid] = lacking;
   }
+  return lacking_of;
+}
+
+void Reservations::TellBegun(const ReservationRecord& reservation, const Lacking& lacking) const {
+  size_t without = 0;
+  std::string first;
+  for (const Guid guid : reservation.switches) {
+    const auto found = lacking.find(guid);
+    if (found == lacking.end()) continue;
+    if (++without == 1) first = absl::StrCat(found->second, " of switch ", ToString(guid));
+  }
+  if (without == 0) {
+    events_->Append("reservation.begun", ObjectOf(reservation.id),
+                    absl::StrCat("tenant ", reservation.tenant, " has what it keeps"));
+    return;
+  }
+  events_->Append("reservation.short", ObjectOf(reservation.id),
+                  absl::StrCat("of ", without, without == 1 ? " switch" : " switches",
+                               " others have entries that it keeps: ", first));
 }
 
 absl::StatusOr<ReservationRecord> Reservations::Create(const CreateReservationArgs& args,
@@ -182,12 +224,12 @@ absl::StatusOr<ReservationRecord> Reservations::Create(const CreateReservationAr
   record.id = ReservationId(last_.value() + 1);
   // In force before it is durable: nobody takes meanwhile what was found free.
   reservations_.push_back(record);
-  PutInForce(record.created);
+  PutInForce(clock_->Now());
   const absl::Status stored = calls_->store().Apply(
       PutReservation{record, DeedOf(actor, ObjectOf(record.id), record.created)});
   if (!stored.ok()) {
     reservations_.pop_back();
-    PutInForce(record.created);
+    PutInForce(clock_->Now());
     return stored;
   }
   last_ = record.id;
@@ -232,7 +274,7 @@ absl::Duration Reservations::Expire() {
   constexpr absl::Duration kAgain = absl::Milliseconds(100);
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return kAgain;
-  const absl::Time now = clock_->Now();
+  const absl::Time now = clock_->Now(), before = in_force_at_;
   if (now < next_change_) return next_change_ - now;
   std::erase_if(reservations_, [&](const ReservationRecord& reservation) {
     if (now < reservation.until) return false;
@@ -245,7 +287,10 @@ absl::Duration Reservations::Expire() {
     events_->Append("reservation.ended", ObjectOf(reservation.id), "its time is over");
     return true;
   });
-  PutInForce(now);
+  const Lacking lacking = PutInForce(now);
+  for (const ReservationRecord& reservation : reservations_) {
+    if (before < reservation.from && reservation.from <= now) TellBegun(reservation, lacking);
+  }
   return next_change_ - now;
 }
 

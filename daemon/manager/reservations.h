@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "daemon/manager/tables.h"
@@ -54,15 +55,25 @@ class Reservations : private UseCase {
  private:
   absl::Status CheckArgs(const CreateReservationArgs& args) const;
   absl::StatusOr<ReservationRecord> MakeRecord(const CreateReservationArgs& args) const;
-  // With the manager's lock held.
+  // Entries of one switch at one time, for one tenant.
+  struct Room {
+    int64_t total = 0, of_others = 0, of_own = 0;  // there are; held or reserved; reserved
+    int64_t left() const { return total - of_others - of_own; }
+  };
+  // Both with the manager's lock held.
+  Room RoomAt(absl::Time time, Guid guid, const std::string& tenant) const;
   absl::Status CheckRoom(const ReservationRecord& reservation) const;
   // What is kept at that time is in force; entries that have begun to be kept are taken back.
-  void PutInForce(absl::Time now);
+  // Returns of switches how many stay with others, who had them before or are not granted yet.
+  using Lacking = absl::flat_hash_map<Guid, int64_t>;
+  Lacking PutInForce(absl::Time now);
+  void TellBegun(const ReservationRecord& reservation, const Lacking& lacking) const;
 
   const std::function<void()> on_deadline_;
   mutable std::mutex mutex_;  // held while they change; before the manager's lock
   std::vector<ReservationRecord> reservations_;  // by id
   ReservationId last_;
+  absl::Time in_force_at_ = absl::InfinitePast();    // what is kept then is in force
   absl::Time next_change_ = absl::InfiniteFuture();  // when one begins or ends
 };
 

@@ -174,11 +174,11 @@ std::vector<std::shared_ptr<GrantedTree>> TreeTable::List(const Job* job, TreeId
 std::vector<TreeId> Tables::CallBack(Guid guid, const KeptEntries::Share& share, int64_t most) {
   std::vector<TreeId> called;
   absl::flat_hash_map<std::string, int64_t> called_of;  // tenants
-  const std::vector<TreeId> there = entries.TreesOf(guid);
-  for (auto id = there.rbegin(); id != there.rend(); ++id) {
+  const absl::Span<const EntryLedger::Holder> there = entries.TreesOf(guid);
+  for (auto holder = there.rbegin(); holder != there.rend(); ++holder) {
     if (static_cast<int64_t>(called.size()) >= most) break;
-    const std::shared_ptr<GrantedTree> tree = trees.Find(*id);
-    if (tree == nullptr || tree->releasing || tree->record->created <= share.created) continue;
+    const std::shared_ptr<GrantedTree> tree = trees.Find(holder->tree);
+    if (tree == nullptr || holder->came <= share.created) continue;
     const std::string tenant = quotas.TenantOf(PayerOf(*tree->job->record));
     if (tenant == share.tenant) continue;
     // What is within its tenant's own reservation nobody has lent it.
@@ -186,19 +186,26 @@ std::vector<TreeId> Tables::CallBack(Guid guid, const KeptEntries::Share& share,
     const int64_t reserved = own == nullptr ? 0 : own->kept + own->lent;
     if (quotas.EntriesOf(tenant, guid) - called_of[tenant] <= reserved) continue;
     ++called_of[tenant];
-    called.push_back(*id);
-    const bool is_new = called_back
-                            .emplace(*id, absl::StrCat("switch ", ToString(guid),
-                                                       ": its entry was lent by reservation ",
-                                                       ToString(share), ", which takes it back"))
-                            .second;
-    if (is_new) NoteUnjudged(*id);
+    called.push_back(holder->tree);
+    if (tree->releasing) continue;  // it goes by itself
+    const bool is_new =
+        called_back
+            .emplace(holder->tree,
+                     absl::StrCat("switch ", ToString(guid), ": its entry was lent by reservation ",
+                                  ToString(share), ", which takes it back"))
+            .second;
+    if (is_new) NoteUnjudged(holder->tree);
   }
   return called;
 }
 
+bool Tables::IsGivingWay(TreeId tree) const {
+  const std::shared_ptr<GrantedTree> found = trees.Find(tree);
+  return found != nullptr && (found->releasing || called_back.contains(tree));
+}
+
 bool Tables::LeavesKept(const Payer& payer, absl::Span<const TreeSwitchRecord> wanted,
-                        std::vector<TreeId>& lent) {
+                        LentEntries& lent) {
   if (kept->switches().empty()) return true;
   const std::string tenant = quotas.TenantOf(payer);
   absl::flat_hash_map<Guid, int64_t> by_switch;
@@ -213,7 +220,7 @@ bool Tables::LeavesKept(const Payer& payer, absl::Span<const TreeSwitchRecord> w
     const KeptEntries::Share* const own = kept->ShareOf(tenant, guid);
     if (own == nullptr) continue;
     const int64_t owed = std::min(lacking, KeptEntries::Unused(*own, guid, quotas));
-    for (const TreeId tree : CallBack(guid, *own, owed)) lent.push_back(tree);
+    if (owed > 0) lent[guid] = CallBack(guid, *own, owed);
   }
   return is_enough;
 }

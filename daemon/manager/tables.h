@@ -226,6 +226,10 @@ struct UseCase {
   SwitchInstaller* const installer_ = nullptr;  // null: no switch will speak
 };
 
+// Entries that a grant has a right to, and others were lent: of each switch the trees that are to
+// give way; none where nobody can.
+using LentEntries = absl::flat_hash_map<Guid, std::vector<TreeId>>;
+
 struct Tables {
   mutable std::mutex mu;  // std, not absl: ThreadSanitizer does not see through Debian's Abseil
   QuotaLedger quotas;     // locks for itself; asked under whatever lock decides on a grant
@@ -245,6 +249,7 @@ struct Tables {
   std::shared_ptr<const KeptEntries> kept = std::make_shared<const KeptEntries>();
   // Trees that are to be planned anew without the entries that they were lent, and why.
   absl::flat_hash_map<TreeId, std::string> called_back;
+  absl::Time last_stamp = absl::UnixEpoch();
   // To be judged when a switch speaks again: they moved while one that carries them was away.
   absl::btree_set<TreeId> waiting_trees;
   LinkUseCounter counter;                        // FindPromise's, as large as the fabric
@@ -354,13 +359,19 @@ struct Tables {
     stale_trees.push_back(tree);
     if (on_stale) on_stale();
   }
-  // Takes entries of the switch back for the share's tenant, from others' trees that were granted
+  // The time of the clock, but later than all that it was told: what was made earlier says so,
+  // however the clock is set. Of trees, moves and reservations.
+  absl::Time Stamp(absl::Time now) {
+    return last_stamp = std::max(now, last_stamp + absl::Nanoseconds(1));
+  }
+  // Takes entries of the switch back for the share's tenant, from others' trees that came there
   // after it was reserved, the newest first. Returns those trees, `most` of them at most.
   std::vector<TreeId> CallBack(Guid guid, const KeptEntries::Share& share, int64_t most);
-  // False: what is free there beyond what is kept from the payer is less. `lent` gets the trees
-  // that were asked to give way then.
-  bool LeavesKept(const Payer& payer, absl::Span<const TreeSwitchRecord> wanted,
-                  std::vector<TreeId>& lent);
+  // Whether one that was called back is still there.
+  bool IsGivingWay(TreeId tree) const;
+  // False: what is free there beyond what is kept from the payer is less. `lent` gets what others
+  // are to give back then.
+  bool LeavesKept(const Payer& payer, absl::Span<const TreeSwitchRecord> wanted, LentEntries& lent);
   void JudgeWaiting() {
     for (const TreeId tree : std::exchange(waiting_trees, {})) NoteUnjudged(tree);
   }

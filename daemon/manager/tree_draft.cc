@@ -26,12 +26,8 @@ std::string BoundWords(const PlanBasis& basis, const TreeRequest& request, TreeT
                     basis.spent_switches.size() == 1 ? " switch" : " switches",
                     " all entries that the job may have are taken (quota switch_entries)");
   }
-  if (!basis.kept_switches.empty() && request.type != TreeType::kTypeI) {
-    const Guid first = basis.snapshot.fabric->switch_info(basis.kept_switches.front()).guid;
-    absl::StrAppend(&words, "; of ", basis.kept_switches.size(),
-                    basis.kept_switches.size() == 1 ? " switch" : " switches",
-                    " all free entries are kept, of the first by reservation ",
-                    basis.kept->WhoKeeps(basis.tenant, first));
+  if (request.type != TreeType::kTypeI) {
+    words += basis.kept->WordsOf(basis.tenant, *basis.snapshot.fabric, basis.kept_switches);
   }
   return words;
 }

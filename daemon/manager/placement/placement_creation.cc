@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/base/status_macros.h"
 #include "daemon/manager/event_kinds.h"
+#include "daemon/manager/placement/barred_places.h"
 #include "daemon/manager/placement/placements.h"
 #include "proto/text/log.h"
 #include "proto/text/node_list.h"
@@ -84,89 +85,6 @@ absl::StatusOr<PartitionNum> PartitionOfTask(const PlacementSnapshot& placing,
     }
   }
   return ChoosePartition(placing.snapshot, ports, wanted);
-}
-
-// What is held and, beyond that, out: the hosts whose first ports are no full members, and what
-// switches whose ports 0 are none have left. How many; none: `occupancy` is left empty.
-struct Barred {
-  Occupancy occupancy;
-  uint32_t hosts = 0, switches = 0;
-};
-
-void BarSwitches(const PlacementSnapshot& placing, PartitionNum partition, Barred& barred) {
-  const Fabric& fabric = *placing.snapshot.fabric;
-  std::vector<uint32_t> left = placing.occupancy.entries_left;
-  for (uint32_t s = 0; s < left.size(); ++s) {
-    const Guid guid = fabric.switch_info(SwitchIndex(s)).guid;
-    if (left[s] == 0 || placing.snapshot.partitions->Of(guid, partition) == Membership::kFull) {
-      continue;
-    }
-    left[s] = 0;
-    ++barred.switches;
-  }
-  if (barred.switches == 0) return;
-  if (barred.hosts == 0) barred.occupancy = placing.occupancy;
-  barred.occupancy.entries_left = std::move(left);
-}
-
-void BarHosts(const PlacementSnapshot& placing, PartitionNum partition, Barred& barred) {
-  const auto found = placing.partitions->full_members.find(partition);
-  const size_t hosts = placing.snapshot.fabric->host_count();
-  const size_t members = found == placing.partitions->full_members.end() ? 0 : found->second.size();
-  if (members == hosts) return;
-  std::vector<bool> is_member(hosts);
-  if (members > 0) {
-    for (const HostIndex host : found->second) is_member[host.value()] = true;
-  }
-  barred.occupancy = placing.occupancy;
-  for (size_t h = 0; h < hosts; ++h) {
-    if (!is_member[h]) barred.occupancy.is_out[h] = true;
-  }
-  barred.hosts = static_cast<uint32_t>(hosts - members);
-}
-
-Barred Bar(const PlacementSnapshot& placing, PartitionNum partition, uint32_t trees) {
-  Barred barred;
-  if (partition == PartitionNum()) return barred;
-  BarHosts(placing, partition, barred);
-  if (trees > 0) BarSwitches(placing, partition, barred);
-  return barred;
-}
-
-// "" or from "; " on.
-std::string WordsOf(const Barred& barred, PartitionNum partition) {
-  std::string words;
-  if (barred.hosts > 0) {
-    absl::StrAppend(&words, "; ", barred.hosts, " of ", barred.occupancy.is_out.size(),
-                    " nodes are out as their first ports are no full members of partition ",
-                    ToString(partition));
-  }
-  if (barred.switches > 0) {
-    absl::StrAppend(&words, "; ", barred.switches,
-                    barred.switches == 1 ? " switch cannot serve, as its port 0 is"
-                                         : " switches cannot serve, as their ports 0 are",
-                    " no full member of partition ", ToString(partition),
-                    " (ALL_SWITCHES=full in partitions.conf)");
-  }
-  return words;
-}
-
-// Those that reservations keep from the tenant are out, too; "" or why, in words.
-std::string BarKeptHosts(const PlacementSnapshot& placing, const KeptEntries& kept,
-                         absl::string_view tenant, Occupancy& barred) {
-  size_t count = 0;
-  const KeptEntries::Share* first = nullptr;
-  for (const auto& [node, shares] : kept.nodes()) {
-    const KeptEntries::Share& share = shares.front();  // one reservation keeps a node at a time
-    const std::optional<HostIndex> host = placing.snapshot.fabric->FindHost(node);
-    if (share.tenant == tenant || !host.has_value()) continue;
-    if (count++ == 0 && barred.is_out.empty()) barred = placing.occupancy;
-    barred.is_out[host->value()] = true;
-    if (first == nullptr || share.until < first->until) first = &share;
-  }
-  if (count == 0) return "";
-  return absl::StrCat("; ", count, count == 1 ? " node is" : " nodes are",
-                      " kept for other tenants, the first by reservation ", ToString(*first));
 }
 
 // A search with a pattern has memory for each position. More than a job may have no start takes.
@@ -337,25 +255,21 @@ absl::StatusOr<PlacementPlan> Placements::PlanOne(const PlacementSnapshot& placi
                    ReadTask(*placing.snapshot.fabric, task, options_->placement.weights));
   ASSIGN_OR_RETURN(record.partition, PartitionOfTask(placing, task, *tables_->quotas.accounts(),
                                                      record.account, request.constraints));
-  Barred barred = Bar(placing, record.partition, request.trees);
-  const std::string kept_words = BarKeptHosts(
-      placing, *KeptNow(), tables_->quotas.accounts()->TenantOf(record.account, record.partition),
-      barred.occupancy);
+  BarredPlaces barred(placing);
+  barred.BarForeign(record.partition, request.trees > 0);
+  barred.BarKept(tables_->quotas.accounts()->TenantOf(record.account, record.partition), *KeptNow(),
+                 tables_->quotas, request.trees > 0);
   const absl::Duration end = clock_->Monotonic() + budget.NextOf(task);
   const auto stopped = [&, this] { return budget.IsCancelled() || clock_->Monotonic() >= end; };
   const auto remaining = [&, this] { return absl::ToDoubleSeconds(end - clock_->Monotonic()); };
-  absl::StatusOr<PlacementPlan> plan =
-      Place(placing.snapshot, *placing.index,
-            barred.occupancy.is_out.empty() ? placing.occupancy : barred.occupancy, request,
-            SearchControl(stopped, nullptr, remaining));
+  absl::StatusOr<PlacementPlan> plan = Place(placing.snapshot, *placing.index, barred.occupancy(),
+                                             request, SearchControl(stopped, nullptr, remaining));
   if (plan.ok()) {
-    if (barred.switches > 0) absl::StrAppend(&plan->reason, WordsOf(barred, record.partition));
+    absl::StrAppend(&plan->reason, barred.WordsOfSwitches());
     return plan;
   }
   absl::Status refusal = plan.status();
-  refusal =
-      absl::Status(refusal.code(),
-                   absl::StrCat(refusal.message(), WordsOf(barred, record.partition), kept_words));
+  refusal = absl::Status(refusal.code(), absl::StrCat(refusal.message(), barred.Words()));
   if (!absl::IsResourceExhausted(refusal)) return refusal;
   return WithHolders(placing, request.constraints, refusal);
 }

@@ -27,6 +27,14 @@ std::vector<TreeSwitchRecord> RecordsOf(const Fabric& fabric,
   return records;
 }
 
+constexpr absl::Time kCame = absl::UnixEpoch();
+
+std::vector<TreeId> TreesOf(const EntryLedger& ledger, Guid guid) {
+  std::vector<TreeId> trees;
+  for (const EntryLedger::Holder& holder : ledger.TreesOf(guid)) trees.push_back(holder.tree);
+  return trees;
+}
+
 TEST(EntryLedgerTest, ReservesAllOrNothing) {
   const auto fabric = SmallFabric();
   EntryLedger ledger;
@@ -41,9 +49,9 @@ TEST(EntryLedgerTest, ReservesAllOrNothing) {
   EXPECT_EQ(2u, ledger.capacity()[1].entries_free);
   EXPECT_EQ(2u, ledger.entries_taken());
   EXPECT_TRUE(ledger.TreesOf(LeafGuid(0)).empty());  // reserved, not granted
-  ledger.Settle(TreeId(9), RecordsOf(*fabric, one));
+  ledger.Settle(TreeId(9), RecordsOf(*fabric, one), kCame);
   ledger.Cancel(RecordsOf(*fabric, one));
-  EXPECT_EQ(std::vector<TreeId>{TreeId(9)}, ledger.TreesOf(LeafGuid(0)));
+  EXPECT_EQ(std::vector<TreeId>{TreeId(9)}, TreesOf(ledger, LeafGuid(0)));
   EXPECT_EQ(1u, ledger.Use(LeafGuid(0)).entries_taken);
   EXPECT_TRUE(ledger.Reserve(both));
   ledger.Unsettle(TreeId(9), RecordsOf(*fabric, one));
@@ -78,7 +86,7 @@ TEST(EntryLedgerTest, ASwitchesOwnWordCountsAndWhoIsAwayGivesNothing) {
   ledger.Rebase(*fabric, UsesOf(*fabric, 3, 1));
   const std::vector<SwitchIndex> one = {SwitchIndex(0)};
   ASSERT_TRUE(ledger.Reserve(one));
-  ledger.Settle(TreeId(9), RecordsOf(*fabric, one));
+  ledger.Settle(TreeId(9), RecordsOf(*fabric, one), kCame);
   ledger.SetCapability({LeafGuid(0), 5, 0, 7});
   EXPECT_EQ(4u, ledger.capacity()[0].entries_free);
   EXPECT_EQ(7u, ledger.capacity()[0].degree_limit);
@@ -145,11 +153,11 @@ TEST(EntryLedgerTest, TreesOfAnEarlierRunCountBeforeAnyFabricIsKnown) {
   const auto fabric = SmallFabric();
   EntryLedger ledger;
   ledger.SetCapabilities(UsesOf(*fabric, 2, 0));
-  ledger.Restore(TreeId(4), {{LeafGuid(0), 3}, {Guid(0xdead), 3}});
+  ledger.Restore(TreeId(4), {{LeafGuid(0), 3}, {Guid(0xdead), 3}}, kCame);
   EXPECT_EQ(2u, ledger.entries_taken());
   ledger.Rebase(*fabric, UsesOf(*fabric, 2, 0));
   EXPECT_EQ(1u, ledger.capacity()[0].entries_free);
-  EXPECT_EQ(std::vector<TreeId>{TreeId(4)}, ledger.TreesOf(Guid(0xdead)));
+  EXPECT_EQ(std::vector<TreeId>{TreeId(4)}, TreesOf(ledger, Guid(0xdead)));
   ledger.Release(TreeId(4), {{LeafGuid(0), 3}, {Guid(0xdead), 3}});
   EXPECT_EQ(0u, ledger.entries_taken());
   EXPECT_EQ(2u, ledger.capacity()[0].entries_free);
@@ -167,6 +175,7 @@ TEST(EntryLedgerTest, RandomOperationsAgreeWithAModel) {
     bool granted = false;
   };
   std::map<int64_t, Held> held;
+  std::map<Guid, std::vector<TreeId>> came;  // granted, as they came
   int64_t next = 1;
   const auto taken_of = [&](Guid guid) {
     uint32_t taken = 0;
@@ -192,11 +201,17 @@ TEST(EntryLedgerTest, RandomOperationsAgreeWithAModel) {
     } else if (action < 9 && !held.empty()) {
       const auto it = std::next(held.begin(), static_cast<int64_t>(random() % held.size()));
       if (!it->second.granted && random() % 2 == 0) {
-        ledger.Settle(TreeId(it->first), it->second.records);
+        ledger.Settle(TreeId(it->first), it->second.records, kCame);
+        for (const TreeSwitchRecord& record : it->second.records) {
+          came[record.guid].push_back(TreeId(it->first));
+        }
         it->second.granted = true;
       } else {
         if (it->second.granted) {
           ledger.Release(TreeId(it->first), it->second.records);
+          for (const TreeSwitchRecord& record : it->second.records) {
+            std::erase(came[record.guid], TreeId(it->first));
+          }
         } else {
           ledger.Cancel(it->second.records);
         }
@@ -213,6 +228,7 @@ TEST(EntryLedgerTest, RandomOperationsAgreeWithAModel) {
       const uint32_t taken = taken_of(fabric->switch_info(SwitchIndex(s)).guid);
       ASSERT_EQ(kTotal - kReserved - taken, ledger.capacity()[s].entries_free);
     }
+    for (const auto& [guid, trees] : came) ASSERT_EQ(trees, TreesOf(ledger, guid));
   }
 }
 

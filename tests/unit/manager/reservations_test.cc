@@ -260,6 +260,81 @@ TEST_F(ReservationsTest, NobodyGivesWayToWhatIsRefused) {
   EXPECT_EQ(store_.Load()->trees.size(), 18u);
 }
 
+// A clock that is set back makes nobody one who was there before.
+TEST_F(ReservationsTest, BorrowersAreKnownWhateverTheClockSays) {
+  CreateReservationArgs args = For("a", 3);
+  args.from = clock_.Now() + absl::Minutes(10);
+  args.until = *args.from + absl::Hours(2);
+  ASSERT_TRUE(Reserve(args).ok());
+  clock_.StepWallClock(-absl::Hours(1));
+  ASSERT_EQ(FillWith(JobOf("b")).size(), 18u);
+  clock_.StepWallClock(absl::Minutes(71));
+  manager_->reservations().Expire();
+  ManagerPeer::RepairTrees(*manager_);
+  EXPECT_EQ(MostOf("b"), 0u);
+  const auto begun = EventsOf("reservation.begun");
+  ASSERT_EQ(begun.size(), 1u);
+  EXPECT_EQ(begun[0].object, "reservation:1");
+}
+
+// So does one that a repair has moved there, whenever it was granted.
+TEST_F(ReservationsTest, WhoMovesToASwitchIsTheNewestThere) {
+  const JobId b = JobOf("b");
+  const auto old = Create(TreeOf(b));
+  ASSERT_TRUE(old.ok()) << old.status();
+  ASSERT_EQ(old->record->switches.front().guid, SpineGuid(0));
+  CreateReservationArgs args = For("a", 3);
+  args.switches = {SpineGuid(1)};
+  args.from = clock_.Now() + absl::Minutes(10);
+  ASSERT_TRUE(Reserve(args).ok());
+  FabricShape shape;
+  shape.missing_spines = {0};
+  port_.Set(SmallFabric(shape));
+  ASSERT_TRUE(manager_->Sweep().ok());
+  ManagerPeer::RepairTrees(*manager_);
+  CreateTreeArgs there = TreeOf(b);
+  there.root_switch = SpineGuid(1);
+  while (Create(there).ok()) {
+  }
+  ASSERT_EQ(Held()[SpineGuid(1)]["b"], 3);
+  clock_.Advance(absl::Minutes(10));
+  manager_->reservations().Expire();
+  ManagerPeer::RepairTrees(*manager_);
+  EXPECT_EQ(Held()[SpineGuid(1)]["b"], 0);
+}
+
+// Two that follow each other take no more than one.
+TEST_F(ReservationsTest, RoomIsLookedForAtEachTime) {
+  const auto between = [&](const std::string& tenant, int from, int until) {
+    CreateReservationArgs args = For(tenant, 2);
+    args.from = clock_.Now() + absl::Minutes(from);
+    args.until = clock_.Now() + absl::Minutes(until);
+    return Reserve(args);
+  };
+  ASSERT_TRUE(between("a", 10, 20).ok());
+  ASSERT_TRUE(between("b", 20, 30).ok());
+  CreateReservationArgs one = For("c", 1);
+  EXPECT_TRUE(Reserve(one).ok()) << "beside either there is one";
+  EXPECT_FALSE(Reserve(one).ok());
+}
+
+// What stayed with others when a switch got smaller is nobody's to call back: plans go round it.
+TEST_F(ReservationsTest, AGrantGoesRoundWhereNobodyCanGiveWay) {
+  const JobId a = JobOf("a");
+  CreateTreeArgs on_spine = TreeOf(JobOf("b"));
+  on_spine.root_switch = SpineGuid(0);
+  ASSERT_TRUE(Create(on_spine).ok());
+  CreateReservationArgs args = For("a", 2);
+  args.lends = true;
+  ASSERT_TRUE(Reserve(args).ok());
+  Boot(Options(2));
+  manager_->Start();
+  absl::Status refusal;
+  EXPECT_EQ(FillWith(a, &refusal).size(), 11u) << "two of five switches, one of the first";
+  EXPECT_EQ(refusal.code(), StatusCode::kResourceExhausted) << refusal;
+  EXPECT_EQ(Held()[SpineGuid(0)]["b"], 1);
+}
+
 // A kill between the beginning of a reservation and the repair changes nothing.
 TEST_F(ReservationsTest, WhatHasToGiveWayIsFoundAfterARestart) {
   CreateReservationArgs args = For("a", 2);
