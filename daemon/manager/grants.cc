@@ -227,7 +227,7 @@ void Grants::GiveBack(const Reserved& trees) {
 
 absl::StatusOr<std::optional<Grants::Reserved>> Grants::TryReserve(
     const std::shared_ptr<Job>& job, const PlanBasis& basis, const Actor& actor,
-    absl::Span<TreeDraft> drafts, const BatchRoom* room, LentEntries& lent) {
+    absl::Span<TreeDraft> drafts, const BatchRoom* room, Detour& detour) {
   std::vector<absl::Span<const SwitchIndex>> switches;
   switches.reserve(drafts.size());
   std::vector<TreeSwitchRecord> entries;
@@ -244,7 +244,16 @@ absl::StatusOr<std::optional<Grants::Reserved>> Grants::TryReserve(
     // Nobody gives way to what is refused anyway.
     const bool is_allowed =
         actor.is_administrator || tables_->quotas.CheckLevels(payer, amounts).ok();
-    if (is_allowed && !tables_->LeavesKept(payer, entries, lent)) return std::nullopt;
+    if (is_allowed && !tables_->LeavesKept(payer, entries, detour.lent)) return std::nullopt;
+    std::vector<Guid> contested;
+    if (absl::Status beyond = tables_->quotas.CheckShare(payer, entries, contested);
+        !actor.is_administrator && !beyond.ok()) {
+      for (const Guid guid : contested) {
+        detour.avoided[guid] = "another tenant asks for its share there";
+      }
+      detour.beyond_share = std::move(beyond);
+      return std::nullopt;
+    }
     if (actor.is_administrator) {
       tables_->quotas.Count(payer, amounts, entries);
     } else if (absl::Status taken = tables_->quotas.Take(payer, amounts, entries); !taken.ok()) {
@@ -289,7 +298,7 @@ void Grants::CreateTree(CreateTreeArgs args, Callback<TreeView> done) {
 void Grants::Proceed(const std::shared_ptr<Creation>& creation) {
   absl::StatusOr<Reserved> reserved = PlanAndReserve(*creation);
   if (!reserved.ok()) return FinishCreation(*creation, {}, reserved.status());
-  if (!creation->lent.empty()) {
+  if (!creation->detour.lent.empty()) {
     creation->lent_until = SystemClock().Monotonic() + kMaxAwaitLent;
     return ProceedLater(creation);
   }
@@ -300,7 +309,7 @@ void Grants::Proceed(const std::shared_ptr<Creation>& creation) {
     if (outcome.status.ok()) return SubmitGrant(creation, std::move(trees));
     GiveBack(trees);
     if (outcome.refusing.empty()) return FinishCreation(*creation, {}, outcome.status);
-    Add(outcome.refusing, creation->avoided);
+    Add(outcome.refusing, creation->detour.avoided);
     ProceedLater(creation);
   });
 }
@@ -333,20 +342,20 @@ void Grants::AwaitLent(const LentEntries& lent) {
   }
 }
 
-void Grants::EndLent(LentEntries& lent, AvoidedSwitches& avoided) const {
+void Grants::EndLent(Detour& detour) const {
   std::lock_guard lock(tables_->mu);
-  for (const auto& [guid, trees] : std::exchange(lent, {})) {
+  for (const auto& [guid, trees] : std::exchange(detour.lent, {})) {
     const bool has_given_way = !trees.empty() && absl::c_none_of(trees, [&](TreeId tree) {
       return tables_->IsGivingWay(tree);
     });
-    if (!has_given_way) avoided[guid] = "its entries are lent, and nobody has given way yet";
+    if (!has_given_way) detour.avoided[guid] = "its entries are lent, and nobody has given way yet";
   }
 }
 
 std::shared_ptr<Grants::Creation> Grants::TakeReady() {
   const absl::Duration now = SystemClock().Monotonic();
   const auto ready = absl::c_find_if(refused_, [&](const std::shared_ptr<Creation>& one) {
-    return again_.stopping() || one->lent_until <= now || !IsGivingWay(one->lent);
+    return again_.stopping() || one->lent_until <= now || !IsGivingWay(one->detour.lent);
   });
   if (ready == refused_.end()) return nullptr;
   std::shared_ptr<Creation> taken = std::move(*ready);
@@ -367,7 +376,7 @@ void Grants::PlanAgain() {
         continue;
       }
     }
-    EndLent(next->lent, next->avoided);
+    EndLent(next->detour);
     Proceed(next);
   }
 }
@@ -391,11 +400,12 @@ void Grants::FinishCreation(Creation& creation, const Reserved& trees, const abs
 }
 
 absl::StatusOr<TreeDraft> Grants::Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args,
-                                       const AvoidedSwitches& avoided) {
+                                       const AvoidedSwitches& avoided,
+                                       std::vector<RefusedSwitch>& full) {
   DraftScratch& scratch = ScratchOfThread();
   Avoid(*basis.snapshot.fabric, avoided, scratch.capacity);
   LeaveKept(tables_->quotas, KeptEntries::Asker::kGrant, basis, scratch.capacity);
-  std::vector<RefusedSwitch> full;
+  full.clear();
   absl::StatusOr<TreeDraft> draft = DraftTree(basis, *job.record, args, scratch, full);
   if (MayLackRoutes(draft.status()) && AreTablesBehind(basis)) {
     basis = OverLinks(*tables_, std::move(basis));
@@ -418,26 +428,31 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(Creation& creation) {
   ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record, args.actor));
   for (; creation.attempts < kMaxAttempts; ++creation.attempts) {
     ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, ScratchOfThread().capacity));
-    absl::StatusOr<TreeDraft> planned = Plan(basis, *job, args, creation.avoided);
-    NoteAsking(*job->record, planned.status());
-    ASSIGN_OR_RETURN(TreeDraft draft, std::move(planned));
+    std::vector<RefusedSwitch> full;
+    absl::StatusOr<TreeDraft> planned = Plan(basis, *job, args, creation.detour.avoided, full);
+    if (!full.empty()) {
+      tables_->quotas.NoteAsking(PayerOf(*job->record), full, clock_->Monotonic());
+    }
+    RETURN_IF_ERROR(WithShare(planned.status(), creation.detour));
+    TreeDraft draft = *std::move(planned);
     const auto reserve = [&]() -> absl::StatusOr<std::optional<Reserved>> {
       draft.record.request_id = args.request_id;
       draft.record.request_fingerprint = creation.fingerprint;
       RETURN_IF_ERROR(GiveCarriage(*installer_, draft.record));
-      return TryReserve(job, basis, args.actor, absl::MakeSpan(&draft, 1), nullptr, creation.lent);
+      return TryReserve(job, basis, args.actor, absl::MakeSpan(&draft, 1), nullptr,
+                        creation.detour);
     };
     absl::StatusOr<std::optional<Reserved>> reserved = reserve();
     if (IsQuotaRefusal(reserved.status())) {
       absl::string_view what;
       if (const auto less = WithLess(args, draft, &what); less.has_value()) {
-        ASSIGN_OR_RETURN(draft, Plan(basis, *job, *less, creation.avoided));
+        ASSIGN_OR_RETURN(draft, Plan(basis, *job, *less, creation.detour.avoided, full));
         absl::StrAppend(&draft.record.reason, "; ", what, ": ", reserved.status().message());
         reserved = reserve();
       }
     }
     RETURN_IF_ERROR(reserved.status());
-    if (!creation.lent.empty()) {
+    if (!creation.detour.lent.empty()) {
       ++creation.attempts;
       return Reserved();
     }
@@ -445,7 +460,7 @@ absl::StatusOr<Grants::Reserved> Grants::PlanAndReserve(Creation& creation) {
     ++creation.attempts;  // whoever refuses it ends this one
     return **std::move(reserved);
   }
-  return Overtaken("tree", args.job, creation.avoided);
+  return Overtaken("tree", args.job, creation.detour.avoided);
 }
 
 absl::StatusOr<PlannerWork> Grants::BeginWork(const JobRecord& job, const Actor& actor) {
@@ -456,9 +471,12 @@ absl::StatusOr<PlannerWork> Grants::BeginWork(const JobRecord& job, const Actor&
       is_own ? PayerOf(job) : tables_->quotas.PayerOf(actor.user, actor.is_administrator));
 }
 
-void Grants::NoteAsking(const JobRecord& job, const absl::Status& refusal) {
-  if (!refusal.GetPayload(kFullSwitchesPayload).has_value()) return;
-  tables_->quotas.NoteAsking(PayerOf(job), clock_->Monotonic());
+absl::Status Grants::WithShare(const absl::Status& planned, const Detour& detour) {
+  if (!absl::IsResourceExhausted(planned) || detour.beyond_share.ok()) return planned;
+  absl::Status status(planned.code(),
+                      absl::StrCat(detour.beyond_share.message(), "; ", planned.message()));
+  status.SetPayload(kHoldersPayload, *detour.beyond_share.GetPayload(kHoldersPayload));
+  return status;
 }
 
 absl::StatusOr<TreeView> Grants::AdviseTree(const CreateTreeArgs& args) {
@@ -466,7 +484,8 @@ absl::StatusOr<TreeView> Grants::AdviseTree(const CreateTreeArgs& args) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Job> job, jobs_->FindActive(args.job));
   ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record, args.actor));
   ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, ScratchOfThread().capacity));
-  ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, {}));
+  std::vector<RefusedSwitch> full;
+  ASSIGN_OR_RETURN(TreeDraft draft, Plan(basis, *job, args, {}, full));
   return TreeView{std::make_shared<const TreeRecord>(std::move(draft.record)), job->record,
                   basis.snapshot.routes->kind(), draft.promise.busiest, std::move(draft.tradeoffs)};
 }
@@ -555,7 +574,8 @@ absl::StatusOr<Grants::Batch> Grants::AdviseBatch(const std::shared_ptr<Job>& jo
   ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record, args.actor));
   std::vector<SwitchCapacity> capacity;
   ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, capacity));
-  ASSIGN_OR_RETURN(BatchDraft draft, Plan(basis, *job, args, {}, watch, capacity));
+  std::vector<RefusedSwitch> full;
+  ASSIGN_OR_RETURN(BatchDraft draft, Plan(basis, *job, args, {}, watch, capacity, full));
   const Reserved trees = TreesOf(basis, job, absl::MakeSpan(draft.trees));
   std::lock_guard lock(tables_->mu);
   for (size_t i = 0; i < trees.size(); ++i) draft.view.trees[i].view = tables_->ViewOf(*trees[i]);
@@ -565,11 +585,12 @@ absl::StatusOr<Grants::Batch> Grants::AdviseBatch(const std::shared_ptr<Job>& jo
 absl::StatusOr<BatchDraft> Grants::Plan(PlanBasis& basis, const Job& job,
                                         const CreateBatchArgs& args, const AvoidedSwitches& avoided,
                                         const BatchWatch& watch,
-                                        std::vector<SwitchCapacity>& capacity) {
+                                        std::vector<SwitchCapacity>& capacity,
+                                        std::vector<RefusedSwitch>& full) {
   Avoid(*basis.snapshot.fabric, avoided, capacity);
   LeaveKept(tables_->quotas, KeptEntries::Asker::kGrant, basis, capacity);
   if (watch.IsCancelled()) return BatchIsCancelled();  // a plan may take seconds
-  std::vector<RefusedSwitch> full;
+  full.clear();
   const BatchRoom room = RoomOf(tables_->quotas, *job.record, args.actor);
   absl::StatusOr<BatchDraft> draft =
       DraftBatch(basis, *job.record, args, capacity, room, watch, full);
@@ -609,13 +630,17 @@ absl::StatusOr<Grants::ReservedBatch> Grants::PlanAndReserve(const std::shared_p
                                                              const BatchWatch& watch) {
   ASSIGN_OR_RETURN(const PlannerWork work, BeginWork(*job->record, args.actor));
   std::vector<SwitchCapacity> capacity;
-  AvoidedSwitches avoided;
-  LentEntries lent;
+  std::vector<RefusedSwitch> full;
+  Detour detour;
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     ASSIGN_OR_RETURN(PlanBasis basis, TakeBasis(*tables_, *job, capacity));
-    absl::StatusOr<BatchDraft> planned = Plan(basis, *job, args, avoided, watch, capacity);
-    NoteAsking(*job->record, planned.status());
-    ASSIGN_OR_RETURN(BatchDraft draft, std::move(planned));
+    absl::StatusOr<BatchDraft> planned =
+        Plan(basis, *job, args, detour.avoided, watch, capacity, full);
+    if (!full.empty()) {
+      tables_->quotas.NoteAsking(PayerOf(*job->record), full, clock_->Monotonic());
+    }
+    RETURN_IF_ERROR(WithShare(planned.status(), detour));
+    BatchDraft draft = *std::move(planned);
     for (size_t i = 0; i < draft.trees.size(); ++i) {
       TreeRecord& record = draft.trees[i].record;
       record.request_id = BatchTreeName(args.request_id, draft.view.trees[i].communicator);
@@ -629,20 +654,22 @@ absl::StatusOr<Grants::ReservedBatch> Grants::PlanAndReserve(const std::shared_p
     if (watch.IsCancelled()) return BatchIsCancelled();
     ASSIGN_OR_RETURN(
         std::optional<Reserved> trees,
-        TryReserve(job, basis, args.actor, absl::MakeSpan(draft.trees), &draft.room, lent));
-    if (!lent.empty()) AwaitLent(lent);
-    EndLent(lent, avoided);
+        TryReserve(job, basis, args.actor, absl::MakeSpan(draft.trees), &draft.room, detour));
+    if (!detour.lent.empty()) {
+      AwaitLent(detour.lent);
+      EndLent(detour);
+    }
     if (!trees) continue;
     const InstallOutcome outcome = installer_->InstallAndWait(CarriedOf(*trees));
     if (!outcome.status.ok()) {
       GiveBack(*trees);
       if (outcome.refusing.empty()) return outcome.status;
-      Add(outcome.refusing, avoided);
+      Add(outcome.refusing, detour.avoided);
       continue;
     }
     return ReservedBatch{*std::move(trees), std::make_shared<BatchView>(std::move(draft.view))};
   }
-  return Overtaken("batch", args.job, avoided);
+  return Overtaken("batch", args.job, detour.avoided);
 }
 
 // --- Release ---

@@ -83,6 +83,12 @@ class Grants : private UseCase {
   };
   // Trees with ids that hold their entries and are on their way to the store.
   using Reserved = std::vector<std::shared_ptr<GrantedTree>>;
+  // What attempts found out for the next.
+  struct Detour {
+    AvoidedSwitches avoided;
+    LentEntries lent;           // that others are to give back first
+    absl::Status beyond_share;  // why some are avoided
+  };
   // A tree that is asked for, until it is answered. Used by one thread at a time.
   struct Creation {
     Begun begun;
@@ -90,9 +96,8 @@ class Grants : private UseCase {
     uint64_t fingerprint = 0;
     Callback<TreeView> done;
     int attempts = 0;  // that were made
-    AvoidedSwitches avoided;
-    LentEntries lent;           // that others are to give back first
-    absl::Duration lent_until;  // by the machine's clock: not waited for any longer
+    Detour detour;
+    absl::Duration lent_until;  // by the machine's clock: what is lent is not waited for any longer
   };
   struct ReservedBatch {
     Reserved trees;
@@ -101,8 +106,8 @@ class Grants : private UseCase {
 
   // Of its payer, before a plan for the job.
   absl::StatusOr<PlannerWork> BeginWork(const JobRecord& job, const Actor& actor);
-  // Its tenant asks for entries, if it was refused for full switches.
-  void NoteAsking(const JobRecord& job, const absl::Status& refusal);
+  // With why switches were avoided, if it is refused without those.
+  static absl::Status WithShare(const absl::Status& planned, const Detour& detour);
   // As NamedRequests has it: true with `begun.wanted` trees in flight for the job. `made` answers
   // what was granted before.
   template <class Requests, class Made>
@@ -114,20 +119,22 @@ class Grants : private UseCase {
   void Finish(Requests& requests, const Begun& begun, const Reserved& trees, Id id,
               const absl::Status& status, const Answer& answer, typename Requests::Callback done);
   // nullopt: what was planned on is gone, or what a batch found room for by `room`. Otherwise the
-  // trees have ids and hold their entries. `lent` gets what others are to give back first.
+  // trees have ids and hold their entries. `detour` gets what the next attempt is to go round, or
+  // to wait for.
   absl::StatusOr<std::optional<Reserved>> TryReserve(const std::shared_ptr<Job>& job,
                                                      const PlanBasis& basis, const Actor& actor,
                                                      absl::Span<TreeDraft> drafts,
-                                                     const BatchRoom* room, LentEntries& lent);
+                                                     const BatchRoom* room, Detour& detour);
   bool IsGivingWay(const LentEntries& lent) const;
   // For kMaxAwaitLent at most.
   void AwaitLent(const LentEntries& lent);
-  // Plans go round the switches where nobody has given way; empties `lent`.
-  void EndLent(LentEntries& lent, AvoidedSwitches& avoided) const;
+  // Plans go round the switches where nobody has given way; nothing is lent any more.
+  void EndLent(Detour& detour) const;
 
   // `basis` becomes what the draft stands on: it goes over bare links where the tables are behind.
+  // `full` gets the switches that kept type II away.
   absl::StatusOr<TreeDraft> Plan(PlanBasis& basis, const Job& job, const CreateTreeArgs& args,
-                                 const AvoidedSwitches& avoided);
+                                 const AvoidedSwitches& avoided, std::vector<RefusedSwitch>& full);
   absl::StatusOr<Reserved> PlanAndReserve(Creation& creation);
   // Plans, reserves, installs and submits; again, round whoever refuses, until it is answered.
   void Proceed(const std::shared_ptr<Creation>& creation);
@@ -145,7 +152,8 @@ class Grants : private UseCase {
   // The same of a batch: all of it goes over bare links where more communicators get trees so.
   absl::StatusOr<BatchDraft> Plan(PlanBasis& basis, const Job& job, const CreateBatchArgs& args,
                                   const AvoidedSwitches& avoided, const BatchWatch& watch,
-                                  std::vector<SwitchCapacity>& capacity);
+                                  std::vector<SwitchCapacity>& capacity,
+                                  std::vector<RefusedSwitch>& full);
   absl::StatusOr<ReservedBatch> PlanAndReserve(const std::shared_ptr<Job>& job,
                                                const CreateBatchArgs& args, uint64_t fingerprint,
                                                const BatchWatch& watch);

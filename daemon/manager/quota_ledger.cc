@@ -185,78 +185,6 @@ absl::Status QuotaLedger::OverOwn(const Level& level, const Payer& payer, Quota 
   return status;
 }
 
-void QuotaLedger::NoteAsking(const Payer& payer, absl::Duration now) {
-  const std::string tenant = TenantOf(payer);
-  if (tenant.empty()) return;
-  std::lock_guard lock(mu_);
-  now_ = std::max(now_, now);
-  absl::erase_if(asking_, [&](const auto& one) { return one.second <= now_; });
-  asking_[tenant] = now_ + kAsking;
-}
-
-void QuotaLedger::SetReserved(absl::flat_hash_map<std::string, int64_t> entries) {
-  std::lock_guard lock(mu_);
-  reserved_ = std::move(entries);
-}
-
-int64_t QuotaLedger::EntriesHeldBy(absl::string_view tenant) const {
-  if (!tenant.empty()) return OrdinaryUse({QuotaHolder::kTenant, tenant}, Quota::kEntries);
-  int64_t held = ordinary_[Quota::kEntries];
-  for (const auto& [name, use] : uses_[At(QuotaHolder::kTenant)]) {
-    held -= use.ordinary[Quota::kEntries];
-  }
-  return held;
-}
-
-int64_t QuotaLedger::ShareOf(absl::string_view tenant) const {
-  const auto weight_of = [&](absl::string_view name) {
-    return std::min<int64_t>(OwnLimit({QuotaHolder::kTenant, name}, Quota::kWeight).value_or(1),
-                             1'000'000);
-  };
-  std::set<absl::string_view> sharing = {tenant};
-  for (const auto& [name, use] : uses_[At(QuotaHolder::kTenant)]) {
-    if (use.ordinary[Quota::kEntries] > 0) sharing.insert(name);
-  }
-  if (EntriesHeldBy("") > 0) sharing.insert("");
-  for (const auto& [name, until] : asking_) {
-    if (until > now_) sharing.insert(name);
-  }
-  int64_t sum = 0;
-  for (const absl::string_view name : sharing) sum += weight_of(name);
-  const int64_t whole = ForUsers(Quota::kEntries);
-  if (sum == 0 || whole == QuotaLimit::kNone) return whole;
-  const double share = static_cast<double>(weight_of(tenant)) / static_cast<double>(sum);
-  const auto reserved = reserved_.find(tenant);
-  return static_cast<int64_t>(share * static_cast<double>(whole)) +
-         (reserved == reserved_.end() ? 0 : reserved->second);
-}
-
-absl::Status QuotaLedger::JudgeShare(absl::string_view tenant, int64_t more) const {
-  if (more <= 0 || asking_.empty()) return absl::OkStatus();
-  const QuotaWords& words = WordsOf(Quota::kEntries);
-  const int64_t held = EntriesHeldBy(tenant), share = ShareOf(tenant);
-  if (more <= share - held) return absl::OkStatus();
-  for (const auto& [other, until] : asking_) {
-    if (until <= now_ || other == tenant) continue;
-    const int64_t others = EntriesHeldBy(other);
-    const int64_t others_share = ShareOf(other);
-    if (others >= others_share) continue;
-    absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
-        "tenant:", tenant, " holds ", held, " ", words.unit, ", asks for ", more,
-        " more, and its share is ", share, " while tenant:", other, " asks, which has ", others,
-        " of its ", others_share, "; wait until it has its share, ", words.make_room,
-        ", or ask an administrator for more weight (coppicectl quota --tenant ", tenant,
-        " --set weight=2)"));
-    status.SetPayload(
-        kHoldersPayload,
-        absl::Cord(absl::StrCat("tenant:", tenant, " ", held, " ", words.unit, ", of its share of ",
-                                share, "\ntenant:", other, " ", others, " ", words.unit,
-                                ", of its share of ", others_share, ", and asks")));
-    return status;
-  }
-  return absl::OkStatus();
-}
-
 absl::Status QuotaLedger::OverShare(Quota quota, int64_t used, int64_t more, int64_t limit) const {
   const QuotaWords& words = WordsOf(quota);
   absl::Status status = absl::ResourceExhaustedError(
@@ -356,7 +284,6 @@ absl::Status QuotaLedger::Judge(const Payer& payer, const QuotaAmounts& amounts,
       return OverShare(Counted(i), ordinary_.of[i], more, for_users);
     }
   }
-  RETURN_IF_ERROR(JudgeShare(tenant, amounts[Quota::kEntries]));
   return entries.empty() ? absl::OkStatus() : JudgeEntries(levels, entries);
 }
 
@@ -438,9 +365,6 @@ QuotaAmounts QuotaLedger::Left(const Payer& payer) const {
     for (const Level& level : levels) bound(LimitOf(level, quota), OrdinaryUse(level, quota));
     bound(ForUsers(quota), ordinary_.of[i]);
   }
-  if (!JudgeShare(tenant, left[Quota::kEntries]).ok()) {
-    left[Quota::kEntries] = std::max<int64_t>(0, ShareOf(tenant) - EntriesHeldBy(tenant));
-  }
   return left;
 }
 
@@ -452,46 +376,6 @@ void QuotaLedger::Count(const Payer& payer, const QuotaAmounts& amounts, Entries
 void QuotaLedger::Give(const Payer& payer, const QuotaAmounts& amounts, Entries entries) {
   std::lock_guard lock(mu_);
   Add(payer, amounts, entries, -1);
-}
-
-double QuotaLedger::Spent::By(absl::Duration now) const {
-  return seconds *
-         std::exp(-absl::FDivDuration(std::max(now - at, absl::ZeroDuration()), kPlannerMemory));
-}
-
-absl::Status QuotaLedger::CheckPlanner(const Payer& payer, absl::Duration now) {
-  if (payer.is_exempt) return absl::OkStatus();
-  std::lock_guard lock(mu_);
-  now_ = std::max(now_, now);
-  std::string tenant;
-  for (const Level& level : LevelsOf(payer.user, payer.account, payer.partition, tenant)) {
-    const int64_t limit = LimitOf(level, Quota::kPlannerSeconds);
-    if (limit == QuotaLimit::kNone) continue;
-    const auto& holders = spent_[At(level.kind)];
-    const auto found = holders.find(level.name);
-    const double spent = found == holders.end() ? 0 : found->second.By(now);
-    if (spent < static_cast<double>(limit)) continue;
-    return Over(level, payer, Quota::kPlannerSeconds, static_cast<int64_t>(spent), "more");
-  }
-  return absl::OkStatus();
-}
-
-void QuotaLedger::SpendPlanner(const Payer& payer, absl::Duration spent, absl::Duration now) {
-  constexpr size_t kManyHolders = 1024;
-  std::lock_guard lock(mu_);
-  now_ = std::max(now_, now);
-  std::string tenant;
-  for (const Level& level : LevelsOf(payer.user, payer.account, payer.partition, tenant)) {
-    auto& holders = spent_[At(level.kind)];
-    auto found = holders.find(level.name);
-    if (found == holders.end()) {
-      if (holders.size() >= kManyHolders) {
-        absl::erase_if(holders, [&](const auto& of) { return of.second.By(now) < 1e-3; });
-      }
-      found = holders.try_emplace(std::string(level.name)).first;
-    }
-    found->second = {found->second.By(now) + absl::ToDoubleSeconds(spent), now};
-  }
 }
 
 absl::Duration QuotaLedger::LongestLease(const Payer& payer) const {

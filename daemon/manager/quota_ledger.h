@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -20,6 +21,7 @@
 #include "absl/types/span.h"
 #include "daemon/fabric/fabric.h"
 #include "daemon/manager/accounts.h"
+#include "daemon/manager/fabric_view.h"
 #include "daemon/manager/options.h"
 #include "daemon/tree/tree_plan.h"
 #include "db/store.h"
@@ -84,7 +86,8 @@ void SetHolders(std::vector<std::pair<int64_t, std::string>> lines, absl::Status
 // What administrators take is counted and never refused.
 //
 // Tenants share entries by weight. As long as one that has less than its share was refused a tree
-// for want of entries not long ago, the others take no more beyond theirs; else all is anybody's.
+// for want of entries not long ago, the others take no more of those beyond theirs; else all is
+// anybody's.
 //
 // Thread-safe. Its lock is a leaf: nothing else is taken under it.
 class QuotaLedger {
@@ -129,10 +132,20 @@ class QuotaLedger {
   // --- Shares of tenants ---
   // How long who was refused counts as one who asks.
   static constexpr absl::Duration kAsking = absl::Minutes(1);
-  // The payer's tenant lacks entries of switches; `now` by Clock::Monotonic.
-  void NoteAsking(const Payer& payer, absl::Duration now);
+  // The payer's tenant lacks entries of these switches; `now` by Clock::Monotonic.
+  void NoteAsking(const Payer& payer, absl::Span<const RefusedSwitch> full, absl::Duration now);
+  // RESOURCE_EXHAUSTED: some of the entries are beyond the share of the payer's tenant, and another
+  // that is below its own asks for them; `contested` gets the switches that it asks for.
+  absl::Status CheckShare(const Payer& payer, Entries entries, std::vector<Guid>& contested) const;
   // Entries that reservations keep for tenants now, which are theirs beyond their shares.
   void SetReserved(absl::flat_hash_map<std::string, int64_t> entries);
+
+  // Whose turn a user's work is, on his default account, and how much of all turns that has.
+  struct Turn {
+    std::string tenant;  // "": of all who have none
+    int64_t weight = 1;
+  };
+  Turn TurnOf(const std::string& user) const;
 
   // --- The planner's time ---
   // What was spent an hour ago counts by 1/e.
@@ -167,6 +180,10 @@ class QuotaLedger {
     absl::Duration at;
     double By(absl::Duration now) const;
   };
+  struct Asking {
+    absl::Duration until;
+    absl::flat_hash_set<Guid> switches;  // that were full for it
+  };
   struct Level {
     QuotaHolder kind = QuotaHolder::kUser;
     absl::string_view name;
@@ -184,6 +201,9 @@ class QuotaLedger {
   Levels LevelsOf(absl::string_view user, absl::string_view account, PartitionNum partition,
                   std::string& tenant) const;
   const Use* UseOf(const Level& level) const;
+  const absl::flat_hash_map<std::string, Use>& UsesOf(QuotaHolder kind) const {
+    return uses_[static_cast<size_t>(kind)];
+  }
   int64_t OrdinaryUse(const Level& level, Quota quota) const;
   std::optional<int64_t> OwnLimit(const Level& level, Quota quota) const;
   int64_t LimitOf(const Level& level, Quota quota) const;
@@ -195,12 +215,11 @@ class QuotaLedger {
   absl::Status OverOwn(const Level& level, const Payer& payer, Quota quota, int64_t more) const;
   absl::Status Over(const Level& level, const Payer& payer, Quota quota, int64_t used,
                     absl::string_view asked) const;
+  int64_t WeightOf(absl::string_view tenant) const;
   // Of the entries of all switches, among tenants that hold some or ask.
   int64_t ShareOf(absl::string_view tenant) const;
   // By ordinary users; "": for no tenant.
   int64_t EntriesHeldBy(absl::string_view tenant) const;
-  // Beyond its share while another is below its own and asks.
-  absl::Status JudgeShare(absl::string_view tenant, int64_t more) const;
   absl::Status OverShare(Quota quota, int64_t used, int64_t more, int64_t limit) const;
   Use& UseAt(const Level& level);
   void ForgetIfNone(const Level& level);
@@ -211,14 +230,14 @@ class QuotaLedger {
   QuotaOptions options_;
   QuotaAmounts whole_ = Unbounded();
   std::shared_ptr<const Accounts> accounts_ = std::make_shared<Accounts>();
-  PerHolder<Limits> limits_;               // [QuotaHolder] of whoever has one of his own
-  PerHolder<Use> uses_;                    // [QuotaHolder] of whoever holds something
-  absl::flat_hash_map<Leaf, Use> leaves_;  // the same, apart
-  PerHolder<Spent> spent_;                 // [QuotaHolder] of the planner's time
-  absl::flat_hash_map<std::string, absl::Duration> asking_;  // tenants, and until when
-  absl::flat_hash_map<std::string, int64_t> reserved_;       // entries, of tenants
-  absl::Duration now_;                                       // the latest that was told
-  QuotaAmounts ordinary_, all_;                              // the sums
+  PerHolder<Limits> limits_;                         // [QuotaHolder] of whoever has one of his own
+  PerHolder<Use> uses_;                              // [QuotaHolder] of whoever holds something
+  absl::flat_hash_map<Leaf, Use> leaves_;            // the same, apart
+  PerHolder<Spent> spent_;                           // [QuotaHolder] of the planner's time
+  absl::flat_hash_map<std::string, Asking> asking_;  // tenants
+  absl::flat_hash_map<std::string, int64_t> reserved_;  // entries, of tenants
+  absl::Duration now_;                                  // the latest that was told
+  QuotaAmounts ordinary_, all_;                         // the sums
 };
 
 }  // namespace coppice

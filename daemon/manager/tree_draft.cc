@@ -118,6 +118,19 @@ absl::StatusOr<TreeDraft> DraftOfForest(const PlanBasis& basis, const JobRecord&
   return draft;
 }
 
+// What kept type II away, if that was for want of entries.
+void NoteFull(const PlanBasis& basis, const TreePlan& plan, const DraftScratch& scratch,
+              std::vector<RefusedSwitch>& full) {
+  const bool has_type2 = absl::c_any_of(plan.alternatives, [](const Alternative& one) {
+    return one.type == TreeType::kTypeII && one.total_us.has_value();
+  });
+  if (has_type2) return;
+  for (const FullSwitch& entry : plan.full_switches) {
+    if (entry.is_barred || scratch.capacity[entry.index.value()].entries_total == 0) continue;
+    full.push_back({basis.snapshot.fabric->switch_info(entry.index).guid, entry.entries_total});
+  }
+}
+
 // Of the plan for scratch.request, or of one of the other type if a switch on its way keeps the
 // partition out and either type will do.
 absl::StatusOr<TreeDraft> DraftOfOne(const PlanBasis& basis, const JobRecord& job,
@@ -128,6 +141,7 @@ absl::StatusOr<TreeDraft> DraftOfOne(const PlanBasis& basis, const JobRecord& jo
   }
   RETURN_IF_ERROR(plan.status());
   const bool is_type2 = plan->tree.type == TreeType::kTypeII;
+  if (!args.type && !is_type2) NoteFull(basis, *plan, scratch, full);
   absl::StatusOr<TreeDraft> draft = DraftOfPlan(basis, job, args, *std::move(plan), scratch);
   if (args.type || !IsOfPartition(draft.status())) return draft;
   scratch.request.type = is_type2 ? TreeType::kTypeI : TreeType::kTypeII;

@@ -83,7 +83,8 @@ struct TreeDraft {
 // Plans on the basis with scratch.capacity. Errors: INVALID_ARGUMENT (ranks; width, degree);
 // NOT_FOUND (the root switch); FAILED_PRECONDITION (a member is not in the fabric or not in the
 // job's partition, members cannot reach each other or may not speak); RESOURCE_EXHAUSTED (with
-// kFullSwitchesPayload; `full` gets the switches).
+// kFullSwitchesPayload). `full` gets the switches that kept type II away, also where the type is
+// free and the tree is of type I therefore.
 absl::StatusOr<TreeDraft> DraftTree(const PlanBasis& basis, const JobRecord& job,
                                     const CreateTreeArgs& args, DraftScratch& scratch,
                                     std::vector<RefusedSwitch>& full);

@@ -500,5 +500,87 @@ TEST_F(ReservationsTest, TenantsShareByWeightWhileOthersAsk) {
   EXPECT_EQ(FillWith(b).size(), 1u) << "nobody asks any more";
 }
 
+// What another asks for is not to be had beyond one's share; the rest is.
+TEST_F(ReservationsTest, SharesBindWhereOthersAsk) {
+  const JobId a = JobOf("a"), b = JobOf("b");
+  std::vector<TreeId> on_first;
+  CreateTreeArgs there = TreeOf(a);
+  there.root_switch = SpineGuid(0);
+  for (int i = 0; i < 3; ++i) on_first.push_back(Create(there)->record->id);
+  CreateTreeArgs elsewhere = there;
+  elsewhere.root_switch = SpineGuid(1);
+  Answer<QuotaRecord> answer;
+  manager_->SetQuota({{QuotaHolder::kTenant, "b", "weight", 8}}, {}, answer.Callback());
+  ASSERT_TRUE(answer.Get().ok());
+  CreateTreeArgs asked = TreeOf(b);
+  asked.root_switch = SpineGuid(0);
+  EXPECT_FALSE(Create(asked).ok());
+  ASSERT_TRUE(Release(on_first.back()).ok());
+  const absl::Status refusal = Create(there).status();
+  EXPECT_EQ(refusal.code(), StatusCode::kResourceExhausted) << refusal;
+  EXPECT_THAT(std::string(refusal.message()),
+              HasSubstr("its share is 2 while tenant:b asks, which has 0 of its 16"));
+  EXPECT_TRUE(refusal.GetPayload(kHoldersPayload).has_value());
+  const auto other = Create(elsewhere);
+  EXPECT_TRUE(other.ok()) << other.status() << ": nobody asks for that one";
+  const auto free = Create(TreeOf(a));
+  ASSERT_TRUE(free.ok()) << free.status();
+  EXPECT_NE(free->record->switches.front().guid, SpineGuid(0));
+  EXPECT_TRUE(Create(asked).ok());
+}
+
+// Who gets type I for want of entries asks for them, too.
+TEST_F(ReservationsTest, WhoDoesWithoutAsksAsWell) {
+  const JobId a = JobOf("a"), b = JobOf("b");
+  std::vector<TreeId> of_a = FillWith(a);
+  CreateTreeArgs either = TreeOf(b);
+  either.type.reset();
+  const auto tree = Create(either);
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  ASSERT_TRUE(tree->record->switches.empty()) << "all are full";
+  ASSERT_TRUE(Release(of_a.back()).ok());
+  EXPECT_FALSE(Create(TreeOf(a)).ok()) << "beyond its share";
+  const auto second = Create(either);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_FALSE(second->record->switches.empty());
+}
+
+// Whoever keeps asking comes to its share, however often the others ask, as soon as entries are
+// given back, and is never below it again.
+TEST_F(ReservationsTest, NobodyStarves) {
+  const std::string tenants[] = {"a", "b", "c"};
+  std::map<std::string, JobId> jobs;
+  std::map<std::string, std::vector<TreeId>> trees;
+  for (const std::string& tenant : tenants) jobs[tenant] = JobOf(tenant);
+  trees["a"] = FillWith(jobs["a"]);
+  ASSERT_EQ(trees["a"].size(), 18u);
+  std::mt19937_64 random(TestSeed());
+  const auto ask = [&](const std::string& tenant) {
+    const auto tree = Create(TreeOf(jobs[tenant]));
+    if (tree.ok()) trees[tenant].push_back(tree->record->id);
+  };
+  for (const std::string& tenant : tenants) ask(tenant);
+  const int rounds = FullTier() ? 10'000 : 500;
+  for (int round = 0; round < rounds; ++round) {
+    clock_.Advance(absl::Seconds(1));
+    // Whoever has most gives one back, as jobs end.
+    std::vector<TreeId>& most =
+        std::max_element(trees.begin(), trees.end(), [](const auto& one, const auto& other) {
+          return one.second.size() < other.second.size();
+        })->second;
+    const size_t i = static_cast<size_t>(random() % most.size());
+    ASSERT_TRUE(Release(most[i]).ok());
+    most.erase(most.begin() + static_cast<std::ptrdiff_t>(i));
+    for (int impatient = static_cast<int>(random() % 10); impatient > 0; --impatient) ask("a");
+    std::vector<std::string> order(std::begin(tenants), std::end(tenants));
+    std::shuffle(order.begin(), order.end(), random);
+    for (const std::string& tenant : order) ask(tenant);
+    if (round < 18) continue;
+    for (const std::string& tenant : tenants) {
+      ASSERT_GE(trees[tenant].size(), 5u) << tenant << " in round " << round;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace coppice::reservations_test
