@@ -108,12 +108,20 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> CredentialsOf(
   return MakeTlsCredentials(options, shown);
 }
 
+// Tenants have the workers' time by weight.
+WorkerPool::ShareFor ShareByTenant(Manager* manager) {
+  return [manager](const std::string& caller) {
+    QuotaLedger::Turn turn = manager->quotas().TurnOf(UserOfKey(caller));
+    return WorkerPool::Share{std::move(turn.tenant), turn.weight};
+  };
+}
+
 class Server final : public RpcServer {
  public:
   Server(const ServedParts& parts, const RpcServerOptions& options)
       : parts_(parts),
         options_(options),
-        pools_(std::make_unique<WorkerPools>(options)),
+        pools_(std::make_unique<WorkerPools>(options, ShareByTenant(parts.manager))),
         peers_(options, options.in_process, &parts.manager->deeds(), &shown_),
         admission_(options.admission, &SystemClock()),
         connections_(Connections::kUnix, options.connections, &SystemClock()),
@@ -368,12 +376,12 @@ ProcessNumbers ReadProcess() {
   return numbers;
 }
 
-WorkerPools::WorkerPools(const RpcServerOptions& options)
-    : calls(options.worker_threads),
-      batches(kBatchWorkers, kLongWorkNice),
-      searches(options.search_threads, kLongWorkNice),
-      patterns(1, kLongWorkNice),
-      placements(kPlacementWorkers, kLongWorkNice) {}
+WorkerPools::WorkerPools(const RpcServerOptions& options, const WorkerPool::ShareFor& share_for)
+    : calls(options.worker_threads, 0, share_for),
+      batches(kBatchWorkers, kLongWorkNice, share_for),
+      searches(options.search_threads, kLongWorkNice, share_for),
+      patterns(1, kLongWorkNice, share_for),
+      placements(kPlacementWorkers, kLongWorkNice, share_for) {}
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     const ServedParts& parts, const RpcServerOptions& options,

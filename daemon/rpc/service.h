@@ -133,7 +133,8 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
 // Workers of services. Batches, searches and placements, which take seconds, have some of their
 // own, so that no single tree queues behind them, and take what processor time others leave.
 struct WorkerPools {
-  explicit WorkerPools(const RpcServerOptions& options);
+  explicit WorkerPools(const RpcServerOptions& options,
+                       const WorkerPool::ShareFor& share_for = nullptr);
 
   WorkerPool calls, batches, searches, patterns, placements;
 };

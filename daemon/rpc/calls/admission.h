@@ -48,6 +48,9 @@ struct Caller {
   std::string Key() const;
 };
 
+// The name in a key.
+inline std::string UserOfKey(const std::string& key) { return key.substr(0, key.find('\n')); }
+
 class Admission;
 struct AdmittedCaller;
 

@@ -11,8 +11,10 @@
 
 namespace coppice {
 
-WorkerPool::WorkerPool(int threads, int nice)
-    : most_running_(threads > 1 ? static_cast<size_t>(threads) - 1 : 1) {
+WorkerPool::WorkerPool(int threads, int nice, ShareFor share_for, const Clock* clock)
+    : most_running_(threads > 1 ? static_cast<size_t>(threads) - 1 : 1),
+      share_for_(std::move(share_for)),
+      clock_(clock) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this, nice] { Work(nice); });
 }
 
@@ -24,29 +26,70 @@ WorkerPool::~WorkerPool() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-WorkerPool::Ticket WorkerPool::Add(Task task, const std::string& caller) {
+double WorkerPool::Group::SpentBy(absl::Duration now) const {
+  const absl::Duration runs = now * static_cast<int64_t>(running) - begun;
+  return spent + absl::ToDoubleSeconds(runs) / static_cast<double>(weight);
+}
+
+WorkerPool::Line* WorkerPool::LineOf(const std::string& caller) {
   std::unique_ptr<Line>& line = lines_[caller];
-  if (line == nullptr) {
-    line = std::make_unique<Line>();
-    line->caller = caller;
+  if (line != nullptr) return line.get();
+  line = std::make_unique<Line>();
+  line->caller = caller;
+  Share share = share_for_ && !caller.empty() ? share_for_(caller) : Share();
+  std::unique_ptr<Group>& group = groups_[share.group];
+  if (group == nullptr) group = std::make_unique<Group>();
+  if (group->lines++ == 0) group->spent = std::max(group->spent, least_spent_);
+  group->weight = share.weight;
+  line->group = group.get();
+  return line.get();
+}
+
+WorkerPool::Group* WorkerPool::NextGroup(absl::Duration now) {
+  constexpr size_t kManyGroups = 1024;
+  if (groups_.size() > kManyGroups) {
+    absl::erase_if(groups_, [&](const auto& named) {
+      return named.second->lines == 0 && named.second->spent <= least_spent_;
+    });
   }
+  Group* next = nullptr;
+  std::pair<double, Ticket> least;  // of equals, who came first
+  for (const auto& [name, group] : groups_) {
+    if (group->turns.empty()) continue;
+    const std::pair of{group->SpentBy(now), group->turns.front()->tasks.front().ticket};
+    if (next != nullptr && of >= least) continue;
+    next = group.get();
+    least = of;
+  }
+  least_spent_ = std::max(least_spent_, least.first);
+  return next;
+}
+
+WorkerPool::Ticket WorkerPool::Add(Task task, const std::string& caller) {
+  Line* const line = LineOf(caller);
   line->tasks.push_back({++last_ticket_, std::move(task)});
   ++waiting_;
-  Settle(line.get());
+  Settle(line);
   return last_ticket_;
 }
 
 void WorkerPool::Settle(Line* line) {
   if (line->tasks.empty()) {
-    if (line->is_listed) std::erase(turns_, line);
+    if (line->is_listed) {
+      std::erase(line->group->turns, line);
+      --listed_;
+    }
     line->is_listed = false;
-    if (line->running == 0) lines_.erase(std::string(line->caller));
+    if (line->running > 0) return;
+    --line->group->lines;
+    lines_.erase(std::string(line->caller));
     return;
   }
   const bool may_run = line->running < most_running_ || line->caller.empty();
   if (line->is_listed || !may_run) return;
   line->is_listed = true;
-  turns_.push_back(line);
+  line->group->turns.push_back(line);
+  ++listed_;
 }
 
 void WorkerPool::Submit(Task task, const std::string& caller) {
@@ -111,19 +154,25 @@ void WorkerPool::Work(int nice) {
   while (true) {
     Task task;
     Line* line = nullptr;
+    absl::Duration begun;
     {
       absl::MutexLock lock(&mutex_);
       // Also what is left at the end, as soon as it may begin.
       mutex_.Await(absl::Condition(
           +[](WorkerPool* pool) {
-            return !pool->turns_.empty() || (pool->stopping_ && pool->waiting_ == 0);
+            return pool->listed_ > 0 || (pool->stopping_ && pool->waiting_ == 0);
           },
           this));
-      if (turns_.empty()) return;
-      line = turns_.front();
-      turns_.pop_front();
+      if (listed_ == 0) return;
+      begun = clock_->Monotonic();
+      Group& group = *NextGroup(begun);
+      line = group.turns.front();
+      group.turns.pop_front();
+      --listed_;
       line->is_listed = false;
       ++line->running;
+      ++group.running;
+      group.begun += begun;
       task = std::move(line->tasks.front().task);
       line->tasks.pop_front();
       --waiting_;
@@ -132,6 +181,11 @@ void WorkerPool::Work(int nice) {
     task();
     task = nullptr;  // with all that it holds, before the caller's next
     absl::MutexLock lock(&mutex_);
+    Group& group = *line->group;
+    group.spent +=
+        absl::ToDoubleSeconds(clock_->Monotonic() - begun) / static_cast<double>(group.weight);
+    --group.running;
+    group.begun -= begun;
     --line->running;
     Settle(line);
   }

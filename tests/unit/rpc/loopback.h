@@ -9,33 +9,16 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "coppice/v1/fabric.grpc.pb.h"
 #include "coppice/v1/jobs.grpc.pb.h"
 #include "coppice/v1/trees.grpc.pb.h"
 #include "daemon/fabric/fabric_source.h"
 #include "daemon/manager/manager.h"
 #include "daemon/rpc/server.h"
+#include "tests/support/manual_clock.h"
 #include "tests/support/scratch_store.h"
 
 namespace coppice {
-
-class ManualClock final : public Clock {
- public:
-  absl::Time Now() const override { return absl::FromUnixSeconds(1'700'000'000) + Monotonic(); }
-  absl::Duration Monotonic() const override {
-    absl::MutexLock lock(&mutex_);
-    return now_;
-  }
-  void Advance(absl::Duration by) {
-    absl::MutexLock lock(&mutex_);
-    now_ += by;
-  }
-
- private:
-  mutable absl::Mutex mutex_;
-  absl::Duration now_ ABSL_GUARDED_BY(mutex_);
-};
 
 //   4 leaves x 4 hosts, 2 spines: 16 endpoints, 6 switches of 2 entries each
 inline constexpr char kSmallFabric[] = "model:fat-tree(leaves=4,spines=2,hosts-per-leaf=4)";
