@@ -211,10 +211,7 @@ absl::Status QuotaLedger::JudgeEntries(const Levels& levels, Entries entries) co
     absl::flat_hash_map<Guid, int64_t> held;
     for (const TreeSwitchRecord& entry : entries) {
       int64_t& of_switch = held[entry.guid];
-      if (of_switch == 0 && use != nullptr) {
-        const auto found = use->by_switch.find(entry.guid);
-        if (found != use->by_switch.end()) of_switch = found->second;
-      }
+      if (of_switch == 0 && use != nullptr) of_switch = use->EntriesOf(entry.guid);
       if (++of_switch > limit) {
         return absl::AbortedError(absl::StrCat(level.name, " has all entries of switch ",
                                                ToString(entry.guid), " that it may have"));
@@ -227,9 +224,7 @@ absl::Status QuotaLedger::JudgeEntries(const Levels& levels, Entries entries) co
 int64_t QuotaLedger::EntriesOf(absl::string_view tenant, Guid guid) const {
   std::lock_guard lock(mu_);
   const Use* const use = UseOf({QuotaHolder::kTenant, tenant});
-  if (use == nullptr) return 0;
-  const auto found = use->by_switch.find(guid);
-  return found == use->by_switch.end() ? 0 : found->second;
+  return use == nullptr ? 0 : use->EntriesOf(guid);
 }
 
 std::vector<SwitchIndex> QuotaLedger::Restrict(const Payer& payer, const Fabric& fabric,
@@ -296,6 +291,11 @@ void QuotaLedger::Use::AddEntries(Guid guid, int64_t more) {
   const auto found = by_switch.try_emplace(guid).first;
   found->second += more;
   if (found->second == 0) by_switch.erase(found);
+}
+
+int64_t QuotaLedger::Use::EntriesOf(Guid guid) const {
+  const auto found = by_switch.find(guid);
+  return found == by_switch.end() ? 0 : found->second;
 }
 
 QuotaLedger::Use& QuotaLedger::UseAt(const Level& level) {

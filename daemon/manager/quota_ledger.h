@@ -137,8 +137,10 @@ class QuotaLedger {
   // RESOURCE_EXHAUSTED: some of the entries are beyond the share of the payer's tenant, and another
   // that is below its own asks for them; `contested` gets the switches that it asks for.
   absl::Status CheckShare(const Payer& payer, Entries entries, std::vector<Guid>& contested) const;
-  // Entries that reservations keep for tenants now, which are theirs beyond their shares.
-  void SetReserved(absl::flat_hash_map<std::string, int64_t> entries);
+  // Entries of switches that reservations keep for tenants now, which are theirs beyond their
+  // shares.
+  using Reserved = absl::flat_hash_map<std::string, absl::flat_hash_map<Guid, int64_t>>;
+  void SetReserved(Reserved entries);
 
   // Whose turn a user's work is, on his default account, and how much of all turns that has.
   struct Turn {
@@ -174,6 +176,7 @@ class QuotaLedger {
     absl::flat_hash_map<Guid, int64_t> by_switch;  // entries, exempt ones as well
     void Add(const QuotaAmounts& amounts, int sign, bool is_exempt);
     void AddEntries(Guid guid, int64_t more);
+    int64_t EntriesOf(Guid guid) const;
   };
   struct Spent {
     double seconds = 0;  // as of `at`
@@ -216,6 +219,8 @@ class QuotaLedger {
   absl::Status Over(const Level& level, const Payer& payer, Quota quota, int64_t used,
                     absl::string_view asked) const;
   int64_t WeightOf(absl::string_view tenant) const;
+  // What a tenant has reserved of the switch and does not hold yet.
+  int64_t ReservedOf(absl::string_view tenant, Guid guid) const;
   // Of the entries of all switches, among tenants that hold some or ask.
   int64_t ShareOf(absl::string_view tenant) const;
   // By ordinary users; "": for no tenant.
@@ -235,9 +240,9 @@ class QuotaLedger {
   absl::flat_hash_map<Leaf, Use> leaves_;            // the same, apart
   PerHolder<Spent> spent_;                           // [QuotaHolder] of the planner's time
   absl::flat_hash_map<std::string, Asking> asking_;  // tenants
-  absl::flat_hash_map<std::string, int64_t> reserved_;  // entries, of tenants
-  absl::Duration now_;                                  // the latest that was told
-  QuotaAmounts ordinary_, all_;                         // the sums
+  Reserved reserved_;
+  absl::Duration now_;           // the latest that was told
+  QuotaAmounts ordinary_, all_;  // the sums
 };
 
 }  // namespace coppice

@@ -28,13 +28,24 @@ void QuotaLedger::NoteAsking(const Payer& payer, absl::Span<const RefusedSwitch>
   for (const RefusedSwitch& one : full) asking.switches.insert(one.guid);
 }
 
-void QuotaLedger::SetReserved(absl::flat_hash_map<std::string, int64_t> entries) {
+void QuotaLedger::SetReserved(Reserved entries) {
   std::lock_guard lock(mu_);
   reserved_ = std::move(entries);
 }
 
+int64_t QuotaLedger::ReservedOf(absl::string_view tenant, Guid guid) const {
+  const auto of_tenant = reserved_.find(tenant);
+  if (of_tenant == reserved_.end()) return 0;
+  const auto of_switch = of_tenant->second.find(guid);
+  if (of_switch == of_tenant->second.end()) return 0;
+  const Use* const use = UseOf({QuotaHolder::kTenant, tenant});
+  const int64_t held = use == nullptr ? 0 : use->EntriesOf(guid);
+  return std::max<int64_t>(0, of_switch->second - held);
+}
+
 int64_t QuotaLedger::WeightOf(absl::string_view tenant) const {
-  return std::min(OwnLimit({QuotaHolder::kTenant, tenant}, Quota::kWeight).value_or(1), kMaxTenantWeight);
+  return std::min(OwnLimit({QuotaHolder::kTenant, tenant}, Quota::kWeight).value_or(1),
+                  kMaxTenantWeight);
 }
 
 int64_t QuotaLedger::EntriesHeldBy(absl::string_view tenant) const {
@@ -60,9 +71,11 @@ int64_t QuotaLedger::ShareOf(absl::string_view tenant) const {
   const int64_t whole = ForUsers(Quota::kEntries);
   if (sum == 0 || whole == QuotaLimit::kNone) return whole;
   const double share = static_cast<double>(WeightOf(tenant)) / static_cast<double>(sum);
-  const auto reserved = reserved_.find(tenant);
-  return static_cast<int64_t>(share * static_cast<double>(whole)) +
-         (reserved == reserved_.end() ? 0 : reserved->second);
+  int64_t reserved = 0;
+  if (const auto of_tenant = reserved_.find(tenant); of_tenant != reserved_.end()) {
+    for (const auto& [guid, kept] : of_tenant->second) reserved += kept;
+  }
+  return static_cast<int64_t>(share * static_cast<double>(whole)) + reserved;
 }
 
 absl::Status QuotaLedger::CheckShare(const Payer& payer, Entries entries,
@@ -77,9 +90,12 @@ absl::Status QuotaLedger::CheckShare(const Payer& payer, Entries entries,
     if (asking.until <= now_ || other == tenant) continue;
     const int64_t others = EntriesHeldBy(other), others_share = ShareOf(other);
     if (others >= others_share) continue;
-    const auto more = std::count_if(entries.begin(), entries.end(), [&](const auto& entry) {
-      return asking.switches.contains(entry.guid);
-    });
+    int64_t more = 0;
+    absl::flat_hash_map<Guid, int64_t> of_switches;
+    for (const TreeSwitchRecord& entry : entries) {
+      if (!asking.switches.contains(entry.guid)) continue;
+      if (++of_switches[entry.guid] > ReservedOf(tenant, entry.guid)) ++more;
+    }
     if (more <= std::max<int64_t>(0, share - held)) continue;
     contested.assign(asking.switches.begin(), asking.switches.end());
     absl::Status status = absl::ResourceExhaustedError(absl::StrCat(

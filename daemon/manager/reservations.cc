@@ -172,10 +172,10 @@ Reservations::Lacking Reservations::PutInForce(absl::Time now) {
         std::min(next_change_, now < reservation.from ? reservation.from : reservation.until);
   }
   auto kept = std::make_shared<const KeptEntries>(reservations_, now);
-  absl::flat_hash_map<std::string, int64_t> reserved;
+  QuotaLedger::Reserved reserved;
   for (const auto& [guid, shares] : kept->switches()) {
     for (const KeptEntries::Share& share : shares) {
-      reserved[share.tenant] += share.kept + share.lent;
+      reserved[share.tenant][guid] += share.kept + share.lent;
     }
   }
   tables_->quotas.SetReserved(std::move(reserved));

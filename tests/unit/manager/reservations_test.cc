@@ -32,6 +32,7 @@ class ReservationsTest : public PlacementsTest {
   JobId JobOf(const std::string& user) {
     RegisterJobArgs args = AllHosts();
     args.owner = args.actor.user = user;
+    args.lease = absl::Hours(24);
     const auto job = Register(std::move(args));
     EXPECT_TRUE(job.ok()) << job.status();
     return job.ok() ? job->record->id : JobId();
@@ -460,6 +461,79 @@ TEST_F(ReservationsTest, NeverBelowAReservation) {
   EXPECT_GT(granted, 100u);
   EXPECT_GT(refused, 20u);
   EXPECT_GT(reserved, 10u);
+}
+
+// Who has reserved an entry gets it, whatever others were lent of it meanwhile; batches, switches
+// that get smaller and restarts change nothing.
+TEST_F(ReservationsTest, WhatIsLentComesBack) {
+  std::mt19937_64 random(TestSeed());
+  const auto below = [&](size_t bound) { return static_cast<size_t>(random() % bound); };
+  const std::string tenants[] = {"a", "b", "c"};
+  std::map<std::string, JobId> jobs;
+  for (const std::string& tenant : tenants) jobs[tenant] = JobOf(tenant);
+  manager_->Start();
+  const std::vector<Guid> guids = {SpineGuid(0), SpineGuid(1), LeafGuid(0), LeafGuid(1)};
+  size_t owed = 0, called_back = 0, batches = 0;
+  const int rounds = FullTier() ? 10'000 : 1'000;
+  for (int round = 0; round < rounds; ++round) {
+    clock_.Advance(absl::Seconds(1));
+    manager_->reservations().Expire();
+    const size_t what = below(100);
+    const std::string& tenant = tenants[below(3)];
+    const Guid guid = guids[below(guids.size())];
+    if (what < 60) {
+      int64_t reserved = 0;
+      for (const ReservationRecord& one : manager_->reservations().List()) {
+        const bool is_now = one.from <= clock_.Now() && clock_.Now() < one.until;
+        if (is_now && one.tenant == tenant && one.switches.front() == guid) reserved += one.entries;
+      }
+      auto held = Held();
+      int64_t all = 0;
+      for (const auto& [of, entries] : held[guid]) all += entries;
+      CreateTreeArgs args = TreeOf(jobs[tenant]);
+      args.root_switch = guid;
+      const auto tree = Create(args);
+      if (held[guid][tenant] < reserved) {
+        ++owed;
+        if (all == kEntries) ++called_back;
+        ASSERT_TRUE(tree.ok()) << tree.status() << " in round " << round;
+      }
+    } else if (what < 65) {
+      CreateBatchArgs batch;
+      batch.job = jobs[tenant];
+      batch.communicators = {{0, 1, 4, 5}, {8, 9, 12, 13}};
+      batch.largest_part = true;
+      batch.actor.user = tenant;
+      Answer<std::shared_ptr<const BatchView>> answer;
+      manager_->BatchCreateTrees(std::move(batch), {}, answer.Callback());
+      const auto granted = answer.Get();
+      if (granted.ok() && !(*granted)->trees.empty()) ++batches;
+    } else if (what < 80) {
+      const StoredState state = *store_.Load();
+      if (!state.trees.empty()) (void)Release(state.trees[below(state.trees.size())].id);
+    } else if (what < 95) {
+      CreateReservationArgs args = For(tenant, static_cast<uint32_t>(1 + below(2)));
+      args.switches = {guid};
+      args.lends = below(4) > 0;
+      args.until = clock_.Now() + absl::Seconds(static_cast<int64_t>(30 + below(200)));
+      if (below(2) == 0) args.from = clock_.Now() + absl::Seconds(5);
+      (void)Reserve(args);
+    } else if (what < 98) {
+      const auto list = manager_->reservations().List();
+      if (!list.empty()) (void)manager_->reservations().Delete(list[below(list.size())].id, {});
+    } else if (below(4) == 0) {
+      Boot(Options(kEntries));
+      manager_->Start();
+    }
+    for (const auto& [at, of] : Held()) {
+      int64_t all = 0;
+      for (const auto& [who, entries] : of) all += entries;
+      ASSERT_LE(all, int64_t{kEntries}) << "in round " << round;
+    }
+  }
+  EXPECT_GT(owed, 20u);
+  EXPECT_GT(called_back, 3u);
+  EXPECT_GT(batches, 3u);
 }
 
 // An idle fabric is all of who asks; when another asks, nothing more beyond one's share.
